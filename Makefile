@@ -1,0 +1,85 @@
+# The house around the code. It needs Python 3.11 or newer and make, nothing else; `make` alone says what there is.
+# Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV   := .venv
+PEERS  := .venv-peers
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.jali-installed
+PIP    := -m pip -qq --disable-pip-version-check --no-input
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-slow lint format bench bench-peers constraints clean check-python
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMP)  ## install everything into .venv and show jali at work on an invented census
+	@$(BIN)/jali demo
+
+test: $(STAMP)  ## the fast tests and the doctests
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not paper"
+
+# Exit 5 says that nothing was collected. That is said aloud and is no failure; every other code is.
+test-slow: $(STAMP)  ## the long tests and the papers' figures; says what was skipped and why
+	@code=0; $(BIN)/python -m pytest -q -rs -m "slow or paper" || code=$$?; \
+	if [ $$code -eq 5 ]; then echo "make test-slow: no test is marked slow or paper."; else exit $$code; fi
+
+lint: $(STAMP)  ## ruff (rules and format) and mypy --strict
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "Some files are not formatted: run make format."; exit 1; }
+	@$(BIN)/mypy --strict src
+
+format: $(STAMP)  ## let ruff mend what it can and format the rest
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+
+bench: $(STAMP)  ## jali's own speed
+	@$(BIN)/python -m benchmarks
+
+bench-peers: $(PEERS)/.jali-installed  ## jali beside other tools, in a virtual environment of their own
+	@$(PEERS)/bin/python -m benchmarks.peers
+
+# Versions move only here: a fresh environment without constraints, then its names and versions.
+constraints: check-python  ## refresh constraints.txt with the newest versions that fit pyproject.toml
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
+	$(PYTHON) -m venv "$$new/venv"; \
+	"$$new/venv/bin/python" $(PIP) install --upgrade pip; \
+	"$$new/venv/bin/python" $(PIP) install -e ".[plots]" --group dev; \
+	{ echo "# What the checks last ran with: names and versions, no hosts. Refresh with: make constraints"; \
+	  "$$new/venv/bin/python" -m pip --disable-pip-version-check list --format=freeze \
+	    --exclude jali --exclude pip --exclude setuptools --exclude wheel; } > "$$new/constraints.txt"; \
+	cat "$$new/constraints.txt" > constraints.txt; \
+	echo "constraints.txt: $$(grep -c == constraints.txt) packages"
+
+clean:  ## remove the virtual environments, the caches and what the demo wrote
+	@rm -rf $(VENV) $(PEERS) build dist jali-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+check-python:
+	@command -v "$(PYTHON)" > /dev/null || { echo "$(PYTHON) was not found; choose one: make PYTHON=python3.12 ..."; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "jali needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" -V 2>&1). Choose another: make PYTHON=python3.12 ..."; exit 1; }
+
+# The stamp is newer than pyproject.toml and constraints.txt when .venv holds what they ask for.
+$(STAMP): pyproject.toml constraints.txt | check-python
+	@echo "Installing jali and its tools into $(VENV) (once; a minute or so) ..."
+	@"$(PYTHON)" -m venv $(VENV) || { echo "$(PYTHON) has no venv module; on Debian: apt install python3-venv"; exit 1; }
+	@$(BIN)/python $(PIP) install --upgrade pip
+	@$(BIN)/python $(PIP) install -c constraints.txt -e ".[plots]" --group dev
+	@touch $@
+
+# The other tools pin numpy and pandas hard, so they get a room of their own, with its own .gitignore.
+$(PEERS)/.jali-installed: pyproject.toml $(wildcard benchmarks/peers/requirements.txt) | check-python
+	@[ -f benchmarks/peers/requirements.txt ] || { \
+	  echo "No peers yet: list them in benchmarks/peers/requirements.txt, run them in benchmarks/peers/__main__.py."; exit 1; }
+	@echo "Installing jali and its peers into $(PEERS) ..."
+	@"$(PYTHON)" -m venv $(PEERS)
+	@echo '*' > $(PEERS)/.gitignore
+	@$(PEERS)/bin/python $(PIP) install --upgrade pip
+	@$(PEERS)/bin/python $(PIP) install -e . -r benchmarks/peers/requirements.txt
+	@touch $@

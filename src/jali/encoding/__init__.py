@@ -1,0 +1,1 @@
+"""Codes, domains and hierarchies: a table as integers, reduced to its distinct combinations."""

@@ -1,0 +1,89 @@
+"""Frequencies: the distinct combinations of a table and their counts. No search touches the rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jali.principles.counts import Counts, Ints, Sensitive
+
+_WIDEST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Distinct quasi-identifier combinations, and what stands under each: entries of sensitive values.
+
+    Entries are sorted by combination, then joint value (then person). Privacy counts `people`; measures count `weight`.
+    """
+
+    codes: NDArray[np.int32]  # (combinations, quasi columns)
+    combination: Ints  # (entries,)
+    value: Ints  # (entries,) joint value of the sensitive columns as published
+    people: Ints  # (entries,) people; 1 where persons are named
+    rows: Ints  # (entries,)
+    weight: NDArray[np.float64]  # (entries,) the rows' weights; their number where there are none
+    person: Ints | None  # (entries,)
+    joint: Ints  # (joint values, sensitive columns) codes
+    sensitive: tuple[Sensitive, ...]  # as judged
+    judged: tuple[Ints, ...]  # judged[column][code] → value as judged
+    row_combination: NDArray[np.int32]  # (rows,) the combination of each record of the table
+
+    @property
+    def combinations(self) -> int:
+        """How many distinct combinations there are."""
+        return len(self.codes)
+
+    @property
+    def spread_people(self) -> bool:
+        """Whether somebody's rows differ in the quasi-identifiers, so that counts of people do not add up."""
+        if self.person is None:
+            return False
+        pairs = _pairs(self.person, self.combination)
+        return len(pairs) > len(np.unique(self.person))
+
+    def counts(self, group: Ints, groups: int | None = None) -> Counts:
+        """People by group and sensitive value, when combination c belongs to group `group[c]`."""
+        groups = int(group.max(initial=-1)) + 1 if groups is None else groups
+        judged = np.empty_like(self.joint)
+        for index, mapping in enumerate(self.judged):
+            judged[:, index] = mapping[self.joint[:, index]]
+        return Counts(groups, group[self.combination], self.value, self.people, self.sensitive, judged, self.person)
+
+
+def _pairs(first: Ints, second: Ints) -> Ints:
+    return np.unique(first * (int(second.max(initial=0)) + 1) + second)
+
+
+def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tuple[NDArray[np.int32], Ints]:
+    """Number the distinct rows of several code columns (codes, how many values), in the order of their codes.
+
+    Returns the number of each row and, for each number, one row that has it.
+    """
+    key = np.zeros(rows, dtype=np.int64)
+    width = 1
+    for codes, values in columns:
+        if width * max(values, 1) >= _WIDEST:
+            key, width = _numbered(key)
+        key = key * np.int64(max(values, 1)) + codes
+        width *= max(values, 1)
+    encoded = pc.dictionary_encode(pa.array(key))
+    keys = encoded.dictionary.to_numpy()
+    order = np.argsort(keys, kind="stable")
+    rank = np.empty(len(keys), dtype=np.int32)
+    rank[order] = np.arange(len(keys), dtype=np.int32)
+    number = rank[encoded.indices.to_numpy()]
+    sample = np.zeros(len(keys), dtype=np.int64)
+    sample[number[::-1]] = np.arange(rows - 1, -1, -1)
+    return number, sample
+
+
+def _numbered(key: Ints) -> tuple[Ints, int]:
+    _, number = np.unique(key, return_inverse=True)
+    number = number.reshape(-1).astype(np.int64)
+    return number, int(number.max(initial=0)) + 1

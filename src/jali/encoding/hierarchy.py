@@ -1,0 +1,118 @@
+"""Hierarchy: a chain of coarsenings of a column's values, from the values themselves to one root."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.errors import HierarchyError
+
+ROOT = "*"
+"""How everything-at-once is shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One level's nodes: what they are called and, for bands and dates, which interval each covers."""
+
+    labels: pa.Array  # (nodes,) text; null is the missing value
+    low: NDArray[np.float64] | None = None  # (nodes,) nan for a node that is no interval
+    high: NDArray[np.float64] | None = None  # (nodes,) the last value of it, or its end where values are fractions
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def texts(self) -> list[str | None]:
+        """The labels as Python strings."""
+        return list(self.labels.to_pylist())
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """`maps[level][code]` is the node of a value; level 0 is the identity, the last level has a single root."""
+
+    column: str
+    maps: tuple[NDArray[np.int32], ...]  # each (values,)
+    levels: tuple[Level, ...]
+    declared: bool = False  # whether the values are a declared domain, not only those that occur
+    chosen: bool = False  # whether jali chose it because none was given
+    made_by: str = ""  # "bands(5, 10, 20)"
+    whole: bool = True  # whether intervals hold whole numbers (or days): [20, 29]; otherwise [20, 30)
+    parents: tuple[NDArray[np.int32], ...] = field(init=False)  # parents[level][node] → node one level up
+
+    def __post_init__(self) -> None:
+        values = len(self.maps[0]) if self.maps else 0
+        if len(self.maps) < 1 or not np.array_equal(self.maps[0], np.arange(values)):
+            raise HierarchyError(f'hierarchy of "{self.column}": level 0 must be the values themselves')
+        parents = []
+        for level in range(1, len(self.maps)):
+            parents.append(self._parents(level))
+        if len(self.levels[-1]) != 1:
+            raise HierarchyError(
+                f'hierarchy of "{self.column}": the top level must be one value that covers all',
+                got=f"{len(self.levels[-1])} values",
+                do='add a last column "*"',
+            )
+        object.__setattr__(self, "parents", tuple(parents))
+
+    def _parents(self, level: int) -> NDArray[np.int32]:
+        below, above = self.maps[level - 1], self.maps[level]
+        parent = np.zeros(len(self.levels[level - 1]), dtype=np.int32)
+        parent[below] = above
+        split = np.flatnonzero(parent[below] != above)
+        if len(split):
+            raise HierarchyError(
+                f'hierarchy of "{self.column}" is not a tree: one value of level {level - 1} lies under two of level {level}',
+                do=f"give each value of level {level - 1} one value in level {level}",
+                value=self.levels[level - 1].labels[int(below[split[0]])].as_py(),
+            )
+        return parent
+
+    @property
+    def height(self) -> int:
+        """The number of steps from the values to the root."""
+        return len(self.maps) - 1
+
+    def node_sizes(self, level: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """How many values each node of a level covers (only those in the mask, if given): (nodes,)."""
+        nodes = self.maps[level] if mask is None else self.maps[level][mask]
+        return np.bincount(nodes, minlength=len(self.levels[level])).astype(np.int64)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """One row per value, one text per level: the CSV form that ARX users have."""
+        columns = [self.levels[i].labels.take(pa.array(m)).to_pylist() for i, m in enumerate(self.maps)]
+        return [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
+
+    def __repr__(self) -> str:
+        sizes = " → ".join(str(len(level)) for level in self.levels)
+        return f"Hierarchy({self.column!r}, {self.made_by or 'levels'}: {sizes} values)"
+
+
+def from_labels(
+    column: str, labels: list[pa.Array], *, intervals: Mapping[int, tuple[Any, Any]] | None = None, **facts: Any
+) -> Hierarchy:
+    """A hierarchy from each value's label at each level: labels[level] is text, one per value.
+
+    `intervals[level]` are the bounds of each value's interval at that level, nan where it has none.
+    """
+    maps, levels = [], []
+    for number, texts in enumerate(labels):
+        if number == 0:
+            maps.append(np.arange(len(texts), dtype=np.int32))
+            levels.append(Level(texts))
+            continue
+        encoded = texts.dictionary_encode(null_encoding="encode")
+        nodes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        low = high = None
+        if intervals and number in intervals:
+            first = np.zeros(len(encoded.dictionary), dtype=np.int64)
+            first[nodes[::-1]] = np.arange(len(nodes))[::-1]
+            low, high = (np.asarray(bound, dtype=np.float64)[first] for bound in intervals[number])
+        maps.append(nodes)
+        levels.append(Level(encoded.dictionary, low, high))
+    return Hierarchy(column, tuple(maps), tuple(levels), **facts)

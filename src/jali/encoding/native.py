@@ -1,0 +1,27 @@
+"""Arrow tables as the frames people use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pyarrow as pa
+
+from jali.errors import InputError, nearest
+
+FRAMES = ("arrow", "pandas", "polars")
+
+
+def to_native(table: pa.Table, kind: str) -> Any:
+    """The table as an Arrow table, a pandas frame or a Polars frame."""
+    if kind not in FRAMES:
+        raise InputError(f'no kind of frame "{kind}"', do=nearest(kind, FRAMES))
+    if kind == "arrow":
+        return table
+    try:
+        library = importlib.import_module(kind)
+    except ModuleNotFoundError:
+        raise InputError(f"{kind} is not installed", do=f'install it, or ask for frame("arrow")') from None
+    if kind == "polars":
+        return library.from_arrow(table)
+    return table.to_pandas(types_mapper=None, date_as_object=False)

@@ -1,0 +1,122 @@
+"""Anonymity: groups of at least k people, in which no value is held by too many."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from jali.principles.base import Principle, at_most, exact, show
+from jali.principles.column import ColumnPrinciple, check_people, mask
+from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
+from jali.principles.parameters import Label, Number, count, labels, listed, number, part
+
+
+@dataclass(frozen=True, repr=False)
+class KAnonymity(Principle):
+    """Every group has at least k people. It needs no sensitive column, and says nothing about one.
+
+    Level: the group's people. Samarati and Sweeney 1998; l-diversity paper, Section 2.
+
+    >>> from jali.principles.counts import dense
+    >>> KAnonymity(3).holds(dense(np.array([[2, 0], [1, 3]]))).tolist()
+    [False, True]
+    """
+
+    title: ClassVar[str] = "k-anonymity"
+    k: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", count("k", self.k, example="5"))
+
+    def level(self, counts: Counts) -> Floats:
+        return np.where(counts.size > 0, counts.size, np.inf)
+
+    def judge(self, counts: Counts) -> Bools:
+        return counts.size >= self.k
+
+    @property
+    def bound(self) -> str:
+        return str(self.k)
+
+    def promise(self) -> str:
+        return _company(self.k)
+
+    def check(self, whole: Counts) -> None:
+        check_people("k", self.k, whole)
+
+    def least_size(self) -> int:
+        return self.k
+
+    def shortfall(self, whole: Counts) -> str:
+        return f"{self.k}-anonymity cannot be met: the whole table has {show(float(whole.size.sum()))} people"
+
+
+@dataclass(frozen=True, repr=False)
+class AlphaAnonymity(ColumnPrinciple):
+    """(α, k)-anonymity: at least k people, and no value held by more than the share α of them.
+
+    n(value) / size ≤ α for every value, or only for the `values` that are named. Wong et al. 2006.
+    Level: the largest such share, infinite for a group of fewer than k people.
+    """
+
+    title: ClassVar[str] = "(alpha, k)-anonymity"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    label_fields: ClassVar[tuple[str, ...]] = ("values",)
+    alpha: Number
+    k: int
+    _: KW_ONLY
+    values: tuple[Label, ...] = ()
+    sensitive: str | None = None
+
+    def __post_init__(self) -> None:
+        alpha = number("alpha", self.alpha, "a share above 0 and at most 1", lambda a: 0 < a <= 1, example="0.2")
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "k", count("k", self.k, example="5"))
+        object.__setattr__(self, "values", labels("values", self.values))
+
+    @property
+    def _alpha(self) -> Fraction:
+        return exact("alpha", self.alpha)
+
+    def level(self, counts: Counts) -> Floats:
+        share = self._largest(self.cells(counts)) / np.maximum(counts.size, 1)
+        return np.where((counts.size < self.k) & (counts.size > 0), np.inf, share)
+
+    def judge(self, counts: Counts) -> Bools:
+        largest = self._largest(self.cells(counts))
+        return (counts.size >= self.k) & at_most(largest, self._alpha, counts.size)
+
+    def _largest(self, cells: Cells) -> Ints:
+        """People of each group who have its most frequent value, among those that matter: (groups,)."""
+        return cells.largest(cells.n * mask(cells.column, self.values)[cells.value] if self.values else cells.n)
+
+    @property
+    def bound(self) -> str:
+        return f"({self.alpha}, {self.k})"
+
+    def promise(self) -> str:
+        share = part(self._alpha)
+        held = f"no {self.subject()} is held by more than {share} of the people"
+        if self.values:
+            each = "each of " if len(self.values) > 1 else ""
+            held = f"{each}{listed(self.values)} is held by at most {share} of the people"
+        return f"{_company(self.k)}, and in every group {held}" if self.k > 1 else f"in every group {held}"
+
+    def check_column(self, column: Sensitive, whole: Counts) -> None:
+        check_people("k", self.k, whole)
+
+    def least_size(self) -> int:
+        return self.k if self.values else max(self.k, -(-self._alpha.denominator // self._alpha.numerator))
+
+    def shortfall(self, whole: Counts) -> str:
+        share = show(float(self._largest(self.cells(whole)).max(initial=0)) / max(int(whole.size.sum()), 1))
+        return f"({self.alpha}, {self.k})-anonymity cannot be met: in the whole table one value has a share of {share}"
+
+
+def _company(k: int) -> str:
+    if k == 1:
+        return "a group may hold a single person"
+    return f"every person shares the quasi-identifiers with at least {k - 1} other{'s' if k > 2 else ''}"

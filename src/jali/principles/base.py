@@ -1,0 +1,222 @@
+"""Principle: a promise that each group of people keeps, judged from counts alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from jali.errors import InputError, nearest
+from jali.principles.counts import Bools, Cells, Counts, Floats, Ints
+
+ENTROPY_TOLERANCE = 1e-9
+"""Entropies are compared in nats up to this much, so that a bound met exactly counts as met."""
+
+_REGISTRY: dict[str, type[Principle]] = {}
+
+
+@dataclass(frozen=True)
+class Principle(ABC):
+    """Judges groups by their counts of people.
+
+    `level` says what each group reaches, `holds` whether that is enough. An empty group holds: nobody is in it.
+    """
+
+    monotone: ClassVar[bool] = True  # merging groups that hold never breaks it
+    scope: ClassVar[Literal["group", "table"]] = "group"  # "table": a verdict looks at all groups at once
+    better: ClassVar[Literal["higher", "lower"]] = "higher"  # which levels are the stronger promise
+    judges_size_alone: ClassVar[bool] = False  # whether `least_size` says it all
+    monotone_for_spread_people: ClassVar[bool] = False  # also where one person has rows in several groups
+    title: ClassVar[str] = ""  # as people call it: "entropy diversity"
+
+    def __init_subclass__(cls) -> None:
+        _REGISTRY[cls.__name__] = cls
+        cls.__repr__ = Principle.__repr__  # type: ignore[method-assign]  # else @dataclass writes a long one of its own
+
+    @abstractmethod
+    def level(self, counts: Counts) -> Floats:
+        """What each group reaches: (groups,)."""
+
+    @abstractmethod
+    def judge(self, counts: Counts) -> Bools:
+        """Whether each group that has people in it reaches the bound, exactly: (groups,)."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> str:
+        """The bound as people read it: "12", "(3, 6)"."""
+
+    @abstractmethod
+    def promise(self) -> str:
+        """The guarantee in one plain sentence, without a full stop."""
+
+    def holds(self, counts: Counts) -> Bools:
+        """Whether each group keeps the promise: (groups,)."""
+        verdict: Bools = self.judge(counts) | (counts.size == 0)
+        return verdict
+
+    def check(self, whole: Counts) -> None:  # noqa: B027  # a principle that fits every table has nothing to check
+        """Raise InputError when the parameters make no sense for this table (`whole` has one group: everybody)."""
+
+    def least_size(self) -> int:
+        """No group of fewer people can hold (where a person has one value): lets searches skip early."""
+        return 1
+
+    def worst(self, counts: Counts) -> float:
+        """The weakest level of any group that has people in it."""
+        level = self.level(counts)[counts.size > 0]
+        if len(level) == 0:
+            return math.nan
+        return float(level.min() if self.better == "higher" else level.max())
+
+    def shortfall(self, whole: Counts) -> str:
+        """Why even the whole table fails: "entropy diversity 12 cannot be met: the whole table reaches 10.57"."""
+        return f"{self.title} {self.bound} cannot be met: the whole table reaches {show(self.worst(whole))}"
+
+    def __and__(self, other: Principle | Combined) -> Combined:
+        return Combined((self,)) & other
+
+    def __repr__(self) -> str:
+        parts = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING:
+                parts.append(repr(value))
+            elif value != field.default:
+                parts.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and parameters as plain JSON values; `from_dict` reads them back."""
+        result: dict[str, Any] = {"name": type(self).__name__}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                result[field.name] = plain(value)
+        return result
+
+
+def plain(value: Any) -> Any:
+    """A parameter as a JSON value: principles nest, fractions become text, tuples lists."""
+    if isinstance(value, Principle):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return str(value) if not isinstance(value, (int, float, str, bool, type(None))) else value
+
+
+def from_dict(data: dict[str, Any]) -> Principle:
+    """The principle that `to_dict` (or a job file) describes.
+
+    >>> from jali.principles.anonymity import KAnonymity
+    >>> from_dict({"name": "KAnonymity", "k": 4})
+    KAnonymity(4)
+    """
+    arguments = dict(data)
+    name = str(arguments.pop("name", ""))
+    kinds = {name: kind for name, kind in _REGISTRY.items() if not inspect.isabstract(kind)}
+    if name not in kinds:
+        raise InputError(f'no principle "{name}"', do=nearest(name, sorted(kinds)))
+    kind = kinds[name]
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key, value in arguments.items():
+        if key not in known:
+            raise InputError(f'{name} has no parameter "{key}"', do=nearest(key, known))
+        if isinstance(value, dict):
+            arguments[key] = from_dict(value)
+        elif isinstance(value, list):
+            arguments[key] = tuple(value)
+    needed = [f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING]
+    missing = [n for n in needed if n not in arguments]
+    if missing:
+        raise InputError(f"{name} needs {', '.join(missing)}")
+    return kind(**arguments)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Several principles that all must hold: what `a & b` gives; iterates over its parts."""
+
+    parts: tuple[Principle, ...]
+
+    def __iter__(self) -> Iterator[Principle]:
+        return iter(self.parts)
+
+    def __and__(self, other: Principle | Combined) -> Combined:
+        return Combined(self.parts + (other.parts if isinstance(other, Combined) else (other,)))
+
+
+def principles_of(requirement: Principle | Combined | Iterable[Principle | Combined]) -> tuple[Principle, ...]:
+    """A requirement in any of its forms as a tuple of principles, duplicates removed."""
+    parts = (requirement,) if isinstance(requirement, (Principle, Combined)) else tuple(requirement)
+    flat: list[Principle] = []
+    for part in parts:
+        if not isinstance(part, (Principle, Combined)):
+            got = type(part).__name__
+            raise InputError("a requirement is a list of principles", got=got, do="e.g. [KAnonymity(5)]")
+        flat.extend(part if isinstance(part, Combined) else (part,))
+    if not flat:
+        raise InputError("no principle was given", do="name at least one, e.g. [KAnonymity(5)]")
+    return tuple(dict.fromkeys(flat))
+
+
+def hold(principles: Iterable[Principle], counts: Counts) -> Bools:
+    """Whether each group keeps every promise: (groups,)."""
+    verdict = np.ones(counts.groups, dtype=bool)
+    for principle in principles:
+        verdict &= principle.holds(counts)
+    return verdict
+
+
+def exact(name: str, value: object) -> Fraction:
+    """A parameter as people wrote it: 0.07 is 7/100, not the nearest double."""
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        return value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{name} must be a number", got=repr(value)) from None
+
+
+def whole_number(name: str, value: object, *, least: int = 1) -> int:
+    """A parameter that must be a whole number of at least `least`."""
+    number = exact(name, value)
+    if number.denominator != 1 or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}", got=repr(value))
+    return int(number)
+
+
+def at_most(left: Ints, ratio: Fraction, right: Ints) -> Bools:
+    """left ≤ ratio · right, exactly, whatever the size of the numbers."""
+    return np.asarray(_scaled(left, ratio.denominator) <= _scaled(right, ratio.numerator), dtype=bool)
+
+
+def less_than(left: Ints, ratio: Fraction, right: Ints) -> Bools:
+    """left < ratio · right, exactly."""
+    return np.asarray(_scaled(left, ratio.denominator) < _scaled(right, ratio.numerator), dtype=bool)
+
+
+def _scaled(amount: Ints, factor: int) -> Any:
+    """amount · factor without overflow: Python integers where 64 bits might not be enough."""
+    if len(amount) and int(np.abs(amount).max()) * abs(factor) >= 2**62:
+        return amount.astype(object) * factor
+    return amount * np.int64(factor) if abs(factor) < 2**62 else amount.astype(object) * factor
+
+
+def show(number: float) -> str:
+    """A level in a message: whole numbers without decimals, others with four digits."""
+    if math.isinf(number) or math.isnan(number):
+        return "no finite value" if math.isinf(number) else "nothing"
+    if number == round(number):
+        return str(round(number))
+    return f"{number:.4g}"
+
+
+__all__ = ["ENTROPY_TOLERANCE", "Cells", "Combined", "Principle", "at_most", "exact", "from_dict", "hold", "less_than"]

@@ -1,0 +1,154 @@
+"""Closeness: every group's values are distributed much as in the whole published table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from jali.errors import InputError, nearest
+from jali.principles.base import at_most, exact
+from jali.principles.column import ColumnPrinciple, short_of
+from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive, _distinct
+from jali.principles.parameters import Number, number
+
+Distance = Literal["equal", "ordered", "hierarchical"]
+_APART: dict[Distance, str] = {
+    "equal": "all values equally far apart",
+    "ordered": "values apart by their ranks",
+    "hierarchical": "values apart by the height of their common ancestor",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class TCloseness(ColumnPrinciple):
+    """The earth mover's distance of each group's values from those of the whole published table is at most t.
+
+    `distance` says how far apart two values are, the farthest 1: all the same ("equal"), by rank ("ordered"), or by the
+    height of their lowest common ancestor ("hierarchical"). Values that a group lacks count. Li et al. 2007.
+    Level: the distance. It is compared as a fraction of whole numbers, exactly.
+
+    >>> from jali.principles.counts import dense
+    >>> TCloseness(0.25).level(dense(np.array([[3, 1], [1, 3]]))).tolist()
+    [0.25, 0.25]
+    """
+
+    title: ClassVar[str] = "t-closeness"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    t: Number
+    _: KW_ONLY
+    distance: Distance = "equal"
+    sensitive: str | None = None
+
+    def __post_init__(self) -> None:
+        t = number("t", self.t, "a number from 0 to 1", lambda t: 0 <= t <= 1, example="0.2")
+        object.__setattr__(self, "t", t)
+        if self.distance not in _APART:
+            do = nearest(str(self.distance), get_args(Distance))
+            raise InputError("distance must be one that TCloseness knows", got=repr(self.distance), do=do)
+
+    def level(self, counts: Counts) -> Floats:
+        moved, scale, unit = earth_moved(self.cells(counts), self.distance)
+        return np.asarray(moved / np.maximum(unit * scale, 1), dtype=np.float64)
+
+    def judge(self, counts: Counts) -> Bools:
+        moved, scale, unit = earth_moved(self.cells(counts), self.distance)
+        return np.asarray(at_most(moved, exact("t", self.t) * scale, unit), dtype=bool)
+
+    @property
+    def bound(self) -> str:
+        return str(self.t)
+
+    def promise(self) -> str:
+        column = self.subject("the sensitive column")
+        return (
+            f"in every group the distribution of {column} is within {self.t} of that of the whole published table "
+            f"(earth mover's distance, {_APART[self.distance]})"
+        )
+
+    def check_column(self, column: Sensitive, whole: Counts) -> None:
+        if self.distance == "ordered" and not column.ordered:
+            raise InputError(
+                f'distance="ordered" needs values that have an order, and "{column.name}" has none',
+                do='declare the order of its values, or choose distance="equal"',
+            )
+        if self.distance == "hierarchical" and not column.tree:
+            raise InputError(
+                f'distance="hierarchical" needs a hierarchy, and "{column.name}" has none',
+                do='give the column a hierarchy, or choose distance="equal"',
+            )
+
+    def shortfall(self, whole: Counts) -> str:
+        return f"{self.t}-closeness cannot be met: the whole table is at {short_of(self.worst(whole), float(self.t))}"
+
+
+def earth_moved(cells: Cells, distance: Distance) -> tuple[Any, int, Any]:
+    """The earth mover's distance of each group from the reference as moved / (scale · unit), in whole numbers.
+
+    The unit is people of the group × people of the table, so that p - q = (n · table - reference · group) / unit.
+    Python integers take over where 64 bits might not be enough. (groups,), scalar, (groups,).
+    """
+    table = int(cells.reference.sum())
+    scale = {"equal": 1, "ordered": len(cells.column) - 1, "hierarchical": len(cells.column.tree) - 1}[distance]
+    wide = int(cells.total.max(initial=0)) * table * (scale + 1) >= 2**62
+    total = cells.total.astype(object) if wide else cells.total
+    if distance == "ordered":
+        moved = _by_rank(cells, total, table)
+    else:
+        moved = np.zeros_like(total)
+        for group, node, n, reference in _levels(cells) if distance == "hierarchical" else _values(cells):
+            moved += _add(group, np.maximum(n * table - reference[node] * total[group], 0), total)
+    return moved, max(scale, 1), total * table
+
+
+def _values(cells: Cells) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """The values themselves, for the equal distance: ½ Σ |p - q| = Σ max(p - q, 0), to which absent values add 0."""
+    yield cells.group, cells.value, cells.n, cells.reference
+
+
+def _levels(cells: Cells) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """Groups × nodes at each level of the tree below its root, and the reference of the nodes.
+
+    Two values whose lowest common ancestor stands at height h are 2 h edges apart; with edges of length 1 / 2H their
+    distance is h / H. Over each edge moves the difference between what both distributions have below it, so that the
+    distance of the distributions is Σ over levels 0 … H-1 of 1/H · ½ Σ over nodes |p - q|.
+    """
+    tree = cells.column.tree
+    group, node, n, reference = cells.group, tree[0][cells.value], cells.n, cells.reference
+    for level, above in pairwise(tree):
+        yield group, node, n, np.bincount(level, weights=reference).astype(np.int64)
+        parent = np.zeros(int(level.max(initial=-1)) + 1, dtype=np.int64)
+        parent[level] = above
+        group, node, n = _distinct(group, parent[node], n)
+
+
+def _by_rank(cells: Cells, total: Any, table: int) -> Any:
+    """Σ over ranks of |P - Q|, P and Q cumulative: (groups,), times the unit.
+
+    From one value that a group has to the next, P stays and Q only grows, so that they cross at most once: prefix sums
+    of Q give both sides of the crossing. Nothing is ever laid out as groups × values.
+    """
+    values = len(cells.column)
+    Q = np.cumsum(cells.reference)  # (values,)
+    sum_Q = np.concatenate(([0], np.cumsum(Q)))  # (values + 1,) Σ of Q before each rank
+    begin = cells.start[cells.group]  # (cells,) the first cell of each cell's group
+    upto = np.cumsum(cells.n)
+    P = upto - (upto - cells.n)[begin]  # (cells,) people of the group up to and with this value
+    is_last = np.append(cells.group[1:] != cells.group[:-1], True)[: len(P)]
+    here, there = cells.value, np.where(is_last, values, np.append(cells.value[1:], values)[: len(P)])
+    N = total[cells.group]
+    cross = np.searchsorted(Q, (P * table // N).astype(np.int64), side="right")  # the first rank with Q/table > P/N
+    cross = np.clip(cross, here, there)
+    apart = P * table * (2 * cross - here - there) + N * (sum_Q[here] + sum_Q[there] - 2 * sum_Q[cross])
+    before_first = np.where(begin == np.arange(len(P)), N * sum_Q[here], 0)  # P is 0 there
+    return _add(cells.group, apart + before_first, total)
+
+
+def _add(group: Ints, amount: Any, like: Any) -> Any:
+    """The exact sum of an amount per cell over each group, in the integers of `like`: (groups,)."""
+    result = np.zeros_like(like)
+    np.add.at(result, group, amount)
+    return result

@@ -1,0 +1,103 @@
+"""Several sensitive columns: someone who knows a person's other sensitive values must learn no more about this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from jali.errors import InputError
+from jali.principles.base import Principle, show
+from jali.principles.column import ColumnPrinciple
+from jali.principles.counts import Bools, Counts, Floats, Ints
+
+
+@dataclass(frozen=True, repr=False)
+class MultiAttribute(Principle):
+    """A principle for each sensitive column in turn, with all the others as quasi-identifiers (Definition 4.6).
+
+    A group holds when each part of it that agrees on the other columns holds, for every column. Level: the worst of
+    these parts. With one sensitive column it is the principle itself.
+    """
+
+    title: ClassVar[str] = "multi-attribute"
+    principle: Principle
+
+    def __post_init__(self) -> None:
+        inner = self.principle
+        if not isinstance(inner, Principle) or isinstance(inner, MultiAttribute):
+            do = "write e.g. MultiAttribute(EntropyDiversity(3)); wrap each part of a combination by itself"
+            raise InputError("principle must be a single principle", got=repr(inner), do=do)
+        named = getattr(inner, "sensitive", None)
+        if named is not None:
+            raise InputError(
+                "principle of MultiAttribute judges every sensitive column, so it must not name one",
+                got=f"sensitive={named!r}",
+                do=f"leave sensitive out, or use {inner!r} alone",
+            )
+        for name in ("monotone", "scope", "better"):  # it is what its principle is
+            object.__setattr__(self, name, getattr(inner, name))
+        object.__setattr__(self, "title", f"{type(self).title} {inner.title}")
+
+    def level(self, counts: Counts) -> Floats:
+        weaker = np.minimum if self.better == "higher" else np.maximum
+        worst = np.full(counts.groups, np.inf if self.better == "higher" else 0.0)
+        for part, parent in _parts(counts):
+            weaker.at(worst, parent, self.principle.level(part))
+        return worst
+
+    def judge(self, counts: Counts) -> Bools:
+        verdict = np.ones(counts.groups, dtype=bool)
+        for part, parent in _parts(counts):
+            verdict[parent[~self.principle.holds(part)]] = False
+        return verdict
+
+    @property
+    def bound(self) -> str:
+        return self.principle.bound
+
+    def promise(self) -> str:
+        known = "for each sensitive column, even when a person's other sensitive values are known"
+        return f"{known}: {self.principle.promise()}"
+
+    def check(self, whole: Counts) -> None:
+        inner = self.principle
+        if not whole.sensitive:
+            whole.column(None, asked_by=repr(self))  # says what is missing
+        if isinstance(inner, ColumnPrinciple):
+            inner.check_labels(whole.sensitive)  # a value that is named need not be one of every column
+        for index in range(len(whole.sensitive)):
+            alone = _alone(whole, index)
+            if isinstance(inner, ColumnPrinciple):
+                inner.check_column(alone.column(None), alone)
+            else:
+                inner.check(alone)
+
+    def least_size(self) -> int:
+        return self.principle.least_size()
+
+    def shortfall(self, whole: Counts) -> str:
+        reached = show(self.worst(whole))
+        return f"{self.title} {self.bound} cannot be met: the weakest part of the whole table reaches {reached}"
+
+
+def _alone(counts: Counts, index: int) -> Counts:
+    """The same people with one sensitive column."""
+    return replace(
+        counts,
+        sensitive=(counts.sensitive[index],),
+        joint=counts.joint[:, [index]],
+        whole=counts.whole or counts,
+    )
+
+
+def _parts(counts: Counts) -> Iterator[tuple[Counts, Ints]]:
+    """For each sensitive column, the groups cut by all the others, and the group that each part came from."""
+    if len(counts.sensitive) <= 1:
+        yield counts, np.arange(counts.groups)
+        return
+    for index, column in enumerate(counts.sensitive):
+        part, parent = counts.split(column.name)
+        yield _alone(part, index), parent

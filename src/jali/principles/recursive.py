@@ -1,0 +1,134 @@
+"""Recursive diversity: the most frequent value stays bearable when an attacker rules out others."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from jali.errors import InputError
+from jali.principles.base import at_most, exact, less_than, show
+from jali.principles.column import ColumnPrinciple, check_values, mask
+from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
+from jali.principles.parameters import Label, Number, count, labels, listed, number, part
+
+
+@dataclass(frozen=True, repr=False)
+class RecursiveDiversity(ColumnPrinciple):
+    """Recursive (c, l)-diversity: r_1 < c (r_l + r_l+1 + … + r_m), counts in descending order (Definition 4.2).
+
+    With `dont_care` values, which may be disclosed, r_y of the most frequent other value takes the place of r_1, and
+    the l - 2 most frequent values besides it are ruled out (Definition 4.3). Each `protected` value, which must not be
+    ruled out, is held by at least `share` of every group's people (Definition 4.4). l = 1 asks for nothing else.
+    Level: the number that c must exceed; infinite where no c is enough or a protected value is too rare.
+
+    >>> from jali.principles.counts import dense
+    >>> RecursiveDiversity(18, 3).level(dense(np.array([[90, 5, 5]]))).tolist()
+    [18.0]
+    """
+
+    title: ClassVar[str] = "recursive diversity"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    label_fields: ClassVar[tuple[str, ...]] = ("dont_care", "protected")
+    c: Number
+    l: int
+    _: KW_ONLY
+    dont_care: tuple[Label, ...] = ()
+    protected: tuple[Label, ...] = ()
+    share: Number = 0
+    sensitive: str | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "c", number("c", self.c, "a number above 0", lambda c: c > 0, example="3"))
+        put(self, "l", count("l", self.l, example="3"))
+        put(self, "dont_care", labels("dont_care", self.dont_care))
+        put(self, "protected", labels("protected", self.protected))
+        put(self, "share", number("share", self.share, "a share from 0 to 1", lambda s: 0 <= s <= 1, example="0.05"))
+        if bool(self.protected) != (self.share > 0):
+            raise InputError(
+                "protected values and their share of each group go together",
+                got=f"protected={self.protected!r}, share={self.share!r}",
+                do='write e.g. protected=["HIV"], share=0.01, or leave out both',
+            )
+
+    def level(self, counts: Counts) -> Floats:
+        cells = self.cells(counts)
+        top, tail = self._top_and_tail(cells)
+        needed = np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0)
+        return np.where(self._shares_hold(cells) | (cells.size == 0), needed, np.inf)
+
+    def judge(self, counts: Counts) -> Bools:
+        cells = self.cells(counts)
+        top, tail = self._top_and_tail(cells)
+        verdict: Bools = (less_than(top, exact("c", self.c), tail) | (top == 0)) & self._shares_hold(cells)
+        return verdict
+
+    def _top_and_tail(self, cells: Cells) -> tuple[Ints, Ints]:
+        """r_y and the sum that it is compared with: (groups,) each.
+
+        tail = (r_l-1 + r_l + …) - min(r_y, r_l-1) says both cases of Definition 4.3 at once: for y ≤ l - 1 the smaller
+        is r_l-1, and r_l + … is left; for y > l - 1 it is r_y. Equal counts give the same sum in whatever order.
+        """
+        if self.l == 1:
+            return np.zeros(cells.groups, dtype=np.int64), np.zeros(cells.groups, dtype=np.int64)
+        open_to_all = mask(cells.column, self.dont_care)
+        top = cells.largest(np.where(open_to_all[cells.value], 0, cells.n) if open_to_all.any() else cells.n)
+        r = descending(cells)
+        rank = np.minimum(cells.start[:-1] + self.l - 2, cells.start[1:])  # where r_l-1 stands, or the group's end
+        upto = np.concatenate(([0], np.cumsum(r)))
+        ruled_out = upto[rank] - upto[cells.start[:-1]]
+        at_rank = np.where(rank < cells.start[1:], np.append(r, 0)[rank], 0)
+        return top, cells.total - ruled_out - np.minimum(top, at_rank)
+
+    def _shares_hold(self, cells: Cells) -> Bools:
+        """Whether each protected value is held by its share of the group's people: (groups,)."""
+        verdict = np.ones(cells.groups, dtype=bool)
+        for value in np.flatnonzero(mask(cells.column, self.protected)):
+            people = cells.add(np.where(cells.value == value, cells.n, 0))
+            verdict &= at_most(cells.size, 1 / exact("share", self.share), people)
+        return verdict
+
+    @property
+    def bound(self) -> str:
+        return f"({self.c}, {self.share}, {self.l})" if self.protected else f"({self.c}, {self.l})"
+
+    def promise(self) -> str:
+        besides = f" besides {listed(self.dont_care)}" if self.dont_care else ""
+        held = f"the most frequent {self.subject()}{besides} is held by fewer people than {self.c} times all others"
+        if self.l > 2:
+            held += f", even when the {self.l - 2} most frequent of them are ruled out"
+        if self.l == 1:
+            held = f"nothing is promised about the most frequent {self.subject()}"
+        if self.protected:
+            each = "each of " if len(self.protected) > 1 else ""
+            held += (
+                f", and {each}{listed(self.protected)} is held by at least {part(exact('share', self.share))} of them"
+            )
+        return f"in every group {held}"
+
+    def check_column(self, column: Sensitive, whole: Counts) -> None:
+        check_values(column, "l", self.l, Fraction(self.l))
+
+    def least_size(self) -> int:
+        """r_1 < c (d - l + 1) r_1 for d different values, so that d > l - 1 + 1/c."""
+        return 1 if self.l == 1 or self.dont_care else self.l + int(1 / exact("c", self.c))
+
+    def shortfall(self, whole: Counts) -> str:
+        text = f"recursive {self.bound}-diversity cannot be met: "
+        if not self._shares_hold(self.cells(whole)).all():
+            return text + f"a protected value is held by less than {self.share} of the people of the whole table"
+        needed = self.worst(whole)
+        if needed == np.inf:
+            return text + f"the whole table has too few values to rule out {self.l - 1}, whatever c is"
+        return text + f"the whole table needs c above {show(needed)}"
+
+
+def descending(cells: Cells) -> Ints:
+    """The counts of each group from the largest to the smallest, in the places of its cells: (cells,)."""
+    width = int(cells.n.max(initial=0)) + 1
+    if cells.groups * width < 2**62:
+        return width - 1 - np.sort(cells.group * width + (width - 1 - cells.n)) % width
+    return cells.n[np.lexsort((-cells.n, cells.group))]

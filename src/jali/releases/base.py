@@ -1,0 +1,122 @@
+"""Release: what is published, with a manifest that says how and under which promises. It holds no original row."""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from jali._version import __version__
+from jali.encoding.native import to_native
+from jali.errors import InputError, InternalError
+from jali.principles import from_dict
+from jali.principles.base import Principle, hold
+from jali.principles.counts import Counts
+from jali.releases import store
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a release says about itself: nothing that its tables do not already give away."""
+
+    kind: str
+    method: Mapping[str, Any]
+    principles: tuple[Principle, ...]
+    counts: Mapping[str, Any]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    domain: Mapping[str, str] = field(default_factory=dict)  # "declared" or "present" for each quasi-identifier
+    earlier_releases: tuple[str, ...] = ()
+    version: str = __version__
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "kind": self.kind,
+            "jali": self.version,
+            "method": dict(self.method),
+            "principles": [principle.to_dict() for principle in self.principles],
+            "promises": [principle.promise() for principle in self.principles],
+            "counts": dict(self.counts),
+            "metrics": dict(self.metrics),
+            "domain": dict(self.domain),
+            "earlier_releases": list(self.earlier_releases),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Manifest:
+        """From JSON."""
+        return cls(
+            data["kind"], data["method"], tuple(from_dict(p) for p in data["principles"]), data["counts"],
+            data["metrics"], data["domain"], tuple(data["earlier_releases"]), data["jali"],
+        )  # fmt: skip
+
+
+class Release(ABC):
+    """Something published: tables, a manifest, and what analysts and attackers can make of them."""
+
+    kind: ClassVar[str]
+    manifest: Manifest
+    origin: str
+
+    @property
+    @abstractmethod
+    def tables(self) -> dict[str, pa.Table]:
+        """What is published, table by table."""
+
+    @abstractmethod
+    def counts(self) -> Counts:
+        """People by published group and sensitive value, from the published tables alone."""
+
+    @abstractmethod
+    def columns_facts(self) -> list[dict[str, Any]]:
+        """What the manifest says of each column."""
+
+    @abstractmethod
+    def estimate(self) -> Any:
+        """What an analyst can infer: probabilities, counts, joint frames, samples."""
+
+    @property
+    def principles(self) -> tuple[Principle, ...]:
+        """The promises."""
+        return self.manifest.principles
+
+    def frame(self, kind: str | None = None) -> Any:
+        """The published table, in the kind of frame that came in, or as "pandas", "polars", "arrow"."""
+        return to_native(self.tables["data"], kind or self.origin)
+
+    def verify(self) -> None:
+        """Judge every promise again from the published tables alone; a broken one is an InternalError."""
+        counts = self.counts()
+        if not bool(hold(self.principles, counts).all()):
+            broken = [repr(p) for p in self.principles if not bool(p.holds(counts).all())]
+            raise InternalError(f"the release does not keep {', '.join(broken)}; nothing was written: please report this bug")
+
+    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
+        """Check every promise again from what is published, then write data and manifest into a folder, atomically."""
+        self.verify()
+        manifest = self.manifest.to_dict() | {"columns": self.columns_facts()}
+        return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format)
+
+
+def fresh_order(rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """A random order from fresh randomness: nobody can repeat it, so the order gives nothing away."""
+    return np.random.Generator(np.random.PCG64(secrets.randbits(128))).permutation(rows)
+
+
+def load(folder: str | Path) -> Release:
+    """Read a release back; its files must be those that were published."""
+    from jali.releases.generalized import Generalized
+
+    tables, manifest = store.read(folder)
+    kinds: dict[str, Any] = {Generalized.kind: Generalized}
+    kind = manifest.get("kind")
+    if kind not in kinds:
+        raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
+    release: Release = kinds[kind].from_tables(tables, manifest)
+    return release

@@ -1,0 +1,221 @@
+"""Full-domain generalization: the lattice of levels, all minimal nodes, and the best node under a budget."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError, nearest
+from jali.principles.base import Principle, hold
+from jali.progress import Step
+from jali.search.groups import Partition, levels_of
+from jali.search.frontier import below, frontier
+from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
+from jali.search.suppress import first_union_that_holds
+from jali.search.tally import Levels, Roller, Tallies, Tally
+
+Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
+
+LARGEST = 200_000
+"""The largest lattice that is searched; a larger one wants partitioning, or fewer levels."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A full-domain generalization: a level for each quasi-identifier, and what it costs."""
+
+    levels: Mapping[str, int]
+    groups: int
+    smallest: int  # rows of its smallest group
+    suppressed: int  # rows
+    kl: float
+    discernibility: float
+    average: float
+    height: float
+    loss: float
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{name} {level}" for name, level in self.levels.items())
+        return f"Node({levels}: {self.groups} groups, KL {self.kl:.4f})"
+
+
+class Lattice:
+    """The generalization lattice of one table under one requirement."""
+
+    def __init__(self, table: Table, principles: tuple[Principle, ...], *, on_step: Step, largest: int = LARGEST) -> None:
+        self.table, self.principles, self.on_step = table, principles, on_step
+        self.roller = Roller(table)
+        self.tallies = Tallies(self.roller)
+        self.top = self.roller.top
+        self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
+        if self.nodes > largest:
+            raise InputError(
+                f"the lattice has {self.nodes:,} nodes, too many to search",
+                do=f"drop levels or columns until there are at most {largest:,}, or partition the table instead",
+            )
+        self.checked = 0
+        spread = table.frequencies.spread_people
+        self.monotone = all(p.monotone and (not spread or p.monotone_for_spread_people) for p in principles)
+        one_value = table.frequencies.person is None
+        self.least = max((p.least_size() for p in principles), default=1) if one_value else 1
+        self._require_feasible()
+
+    def _require_feasible(self) -> None:
+        whole = self.roller.whole
+        for principle in self.principles:
+            principle.check(whole)
+        failing = [p for p in self.principles if not bool(p.holds(whole).all())]
+        if failing:
+            raise InfeasibleError("; ".join(p.shortfall(whole) for p in failing))
+
+    # -- the nodes around a node ------------------------------------------------------------------------------
+
+    def coarser(self, node: Levels) -> list[Levels]:
+        """The nodes one step above."""
+        return [(*node[:i], n + 1, *node[i + 1 :]) for i, n in enumerate(node) if n < self.top[i]]
+
+    def all_nodes(self) -> list[Levels]:
+        """Every node, lowest first."""
+        return sorted(itertools.product(*(range(h + 1) for h in self.top)), key=lambda node: (sum(node), node))
+
+    # -- judging a node ---------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        self.checked += 1
+        self.on_step(self.checked, self.nodes)
+
+    def failing(self, tally: Tally) -> Bools:
+        """Which groups of a node break a promise."""
+        return ~hold(self.principles, self.roller.counts(tally))
+
+    def tally(self, node: Levels) -> Tally:
+        """The counts of a node, rolled up from the nearest finer node that is still at hand."""
+        return self.tallies.get(node)
+
+    def small(self, node: Levels) -> int:
+        """How many rows of a node lie in groups too small for any of the principles to hold."""
+        sizes = self.roller.sizes(self.tallies.finest, node)
+        return int(sizes[sizes < self.least].sum())
+
+    def satisfied(self, node: Levels) -> bool:
+        """Whether every group of the node keeps every promise."""
+        self._step()
+        if self.least > 1 and self.small(node):
+            return False
+        if self.table.frequencies.person is None and all(p.judges_size_alone for p in self.principles):
+            return True
+        return not bool(self.failing(self.tally(node)).any())
+
+    # -- the minimal nodes ------------------------------------------------------------------------------------
+
+    def minimal(self) -> list[Levels]:
+        """All nodes that satisfy the requirement while no finer one does."""
+        if self.monotone:
+            return frontier(self.top, self.satisfied)
+        holds = [node for node in self.all_nodes() if self.satisfied(node)]
+        return sorted(node for node in holds if not any(f != node and below(f, node) for f in holds))
+
+    # -- the best node under a budget of suppressed rows -------------------------------------------------------
+
+    def best(self, metric: Metric, suppress: Fraction) -> tuple[Levels, Bools]:
+        """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels."""
+        if metric not in METRICS:
+            raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
+        costing = Costing(self.table)
+        budget = int(suppress * self.table.rows)
+        if budget == 0 and self.monotone:
+            ranked = [self._ranked(costing, metric, node, budget) for node in self.minimal()]
+            _, node, hidden = min((r for r in ranked if r is not None), key=lambda r: r[0])
+            return node, hidden
+        return self._best_first(costing, metric, budget)
+
+    def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
+        tally = self.tally(node)
+        hidden = self.suppression(tally, budget)
+        if hidden is None:
+            return None
+        cost = round(costing.price(tally, hidden, metric), 12)
+        return (cost, int(tally.rows[hidden].sum()), node), node, hidden
+
+    def _best_first(self, costing: Costing, metric: Metric, budget: int) -> tuple[Levels, Bools]:
+        """Nodes in the order of what they cost at the least, until the least exceeds the best found.
+
+        Feasibility under suppression is not monotone, so no node is skipped for what its neighbours do. Two things
+        are: rows in groups too small for any principle only become more further down, so everything below
+        the frontier of too many of them is out; and what a node costs at the least only grows upwards.
+        """
+        heap: list[tuple[float, Levels, bool]] = [(0.0, node, False) for node in self._large_enough(budget)]
+        heapq.heapify(heap)
+        seen = {node for _, node, _ in heap}
+        best: Ranked | None = None
+        while heap:
+            bound, node, known = heapq.heappop(heap)
+            if best is not None and bound > best[0][0]:
+                break
+            if not known:
+                own = max(bound, round(costing.at_least(self.tally(node), metric, budget), 12) - 1e-12)
+                heapq.heappush(heap, (own, node, True))
+                continue
+            self._step()
+            found = self._ranked(costing, metric, node, budget)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+            for above in self.coarser(node):
+                if above not in seen:
+                    seen.add(above)
+                    heapq.heappush(heap, (bound, above, False))
+        assert best is not None, "the fully generalized table was found feasible before the search began"
+        return best[1], best[2]
+
+    def _large_enough(self, budget: int) -> list[Levels]:
+        """The finest nodes in which at most `budget` rows lie in groups too small for any of the principles."""
+        if self.least <= 1:
+            return [tuple(0 for _ in self.top)]
+        return frontier(self.top, lambda node: self.small(node) <= budget)
+
+    def suppression(self, tally: Tally, budget: int) -> Bools | None:
+        """Which groups must be suppressed so that all groups hold, the suppressed one too; None if too many.
+
+        Further groups join the suppressed one, smallest first, until it keeps every promise itself.
+        """
+        counts = self.roller.counts(tally)
+        hidden = ~hold(self.principles, counts)
+        rows = int(tally.rows[hidden].sum())
+        if rows == 0:
+            return hidden
+        if rows > budget:
+            return None
+        order = np.lexsort((np.arange(tally.groups), tally.rows))
+        order = order[~hidden[order]]
+        joining = order[np.cumsum(tally.rows[order]) + rows <= budget]
+        enough = first_union_that_holds(self.principles, counts, np.flatnonzero(hidden), joining)
+        if enough is None:
+            return None
+        hidden[joining[:enough]] = True
+        return hidden
+
+    # -- results ----------------------------------------------------------------------------------------------
+
+    def partition(self, node: Levels, hidden: Bools | None = None) -> Partition:
+        """The groups of a node, with its suppressed groups as the last one."""
+        bottom = self.roller.bottom
+        number, groups = self.roller.numbers(bottom, node)
+        if hidden is None or not hidden.any():
+            return Partition(number, groups, levels_of(self.table, node), False, self.checked)
+        renumber = np.cumsum(~hidden) - 1
+        renumber[hidden] = groups - int(hidden.sum())
+        group = renumber[number].astype(np.int64)
+        return Partition(group, int(group.max()) + 1, levels_of(self.table, node), True, self.checked)
+
+    def node(self, levels: Levels, costing: Costing) -> Node:
+        """A node with its costs."""
+        tally = self.tally(levels)
+        costs: Costs = costing.prices(tally, np.zeros(tally.groups, dtype=bool))
+        return Node(levels_of(self.table, levels), tally.groups, int(tally.rows.min()), 0, **asdict(costs))
+

@@ -1,0 +1,162 @@
+"""What a lattice node costs the analyst, from its tally; the suppressed group counts as published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.table import Table
+from jali.search.tally import Tally
+
+Metric = Literal["kl", "discernibility", "average", "height", "loss"]
+METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The five measures of a node; lower is better in each."""
+
+    kl: float
+    discernibility: float
+    average: float
+    height: float
+    loss: float
+
+
+class Costing:
+    """Prices the nodes of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        frequencies = table.frequencies
+        self.total = float(frequencies.weight.sum())
+        self.rows = int(frequencies.rows.sum())
+        share = _merged_weight(table) / self.total
+        self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
+        self._areas: list[list[Floats]] = []  # (column, level): values under each node
+        self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
+        for column in table.quasi:
+            hierarchy = table.hierarchy(column.name)
+            mask = column.mask(table.domain)
+            sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
+            self._areas.append(sizes)
+            whole = max(float(mask.sum()) - 1, 1.0)
+            self._shares.append([(s - 1) / whole for s in sizes])
+        self.log_domain = sum(float(np.log(a[-1][0])) for a in self._areas)
+
+    def log_area(self, tally: Tally) -> Floats:
+        """The logarithm of how many quasi-identifier points each group covers: (groups,)."""
+        result = np.zeros(tally.groups)
+        for column, level in enumerate(tally.levels):
+            if level:
+                result += np.log(self._areas[column][level])[tally.codes[column]]
+        return result
+
+    def prices(self, tally: Tally, hidden: Bools) -> Costs:
+        """All costs of a node when the groups in `hidden` are suppressed."""
+        return Costs(**{metric: self.price(tally, hidden, metric) for metric in METRICS})
+
+    def price(self, tally: Tally, hidden: Bools, metric: Metric) -> float:
+        """One cost of a node when the groups in `hidden` are suppressed."""
+        return float(getattr(self, metric)(tally, hidden))
+
+    def at_least(self, tally: Tally, metric: Metric, budget: int) -> float:
+        """What a node costs at the least, whichever `budget` rows are suppressed; never less further up the lattice.
+
+        Suppression only raises every cost but KL. For KL, suppressed rows add to every box at most what `budget` rows
+        of a value spread over everything give, and Σ p log(p + b) is convex in the density p, so merging boxes
+        lowers it.
+        """
+        nothing = np.zeros(tally.groups, dtype=bool)
+        if metric != "kl":
+            return self.price(tally, nothing, metric)
+        extra = 0.0
+        if budget:
+            heaviest = 1.0 if self.table.weight is None else float(self.table.weight.max())
+            extra = budget * heaviest * float(np.exp(-self.log_domain)) / self.total
+        return self.entropy_term - float(tally.weight @ np.log(self._density(tally, nothing) + extra)) / self.total
+
+    def discernibility(self, tally: Tally, hidden: Bools) -> float:
+        """The sum over rows of their group's rows; a suppressed row costs the whole table."""
+        sizes = tally.rows[~hidden].astype(np.float64)
+        return float(sizes @ sizes) + float(tally.rows[hidden].sum()) * self.rows
+
+    def average(self, tally: Tally, hidden: Bools) -> float:
+        """Rows per group; the suppressed rows are one group."""
+        return self.rows / (int((~hidden).sum()) + bool(hidden.any()))
+
+    def height(self, tally: Tally, hidden: Bools) -> float:
+        """Steps of generalization."""
+        return float(sum(tally.levels))
+
+    def kl(self, tally: Tally, hidden: Bools) -> float:
+        """The KL-divergence in nats between the table and what the node lets an analyst infer.
+
+        Each row is spread evenly over its box; suppressed rows over everything, so they add to every box.
+        """
+        weight = tally.weight
+        density = self._density(tally, hidden)
+        return self.entropy_term - float(weight @ np.log(density)) / self.total
+
+    def _density(self, tally: Tally, hidden: Bools) -> Floats:
+        """F* at each entry: the mass that a point of the entry's group and value receives."""
+        entry_mass = tally.entry_rows.astype(np.float64)
+        if self.table.weight is not None:  # rows are published with the mean weight of their group
+            mean = np.bincount(tally.group, weights=tally.weight, minlength=tally.groups) / tally.rows
+            if hidden.any():
+                held = tally.rows[hidden]
+                mean[hidden] = float(mean[hidden] @ held) / float(held.sum())
+            entry_mass = entry_mass * mean[tally.group]
+        if tally.person is not None:  # several people of a group share a value: their rows add up
+            cell = tally.group * (int(tally.value.max(initial=0)) + 1) + tally.value
+            _, index = np.unique(cell, return_inverse=True)
+            entry_mass = np.bincount(index, weights=entry_mass)[index]
+        density = entry_mass * np.exp(-self.log_area(tally))[tally.group] / self.total
+        covered = hidden[tally.group]
+        if covered.any():
+            everywhere = self._everywhere(tally, covered, entry_mass)
+            density = np.where(covered, 0.0, density) + everywhere[tally.value]
+        return density
+
+    def _everywhere(self, tally: Tally, covered: Bools, entry_mass: Floats) -> Floats:
+        """What the suppressed rows give to every point, by sensitive value."""
+        group, value = tally.group[covered], tally.value[covered]
+        mass = entry_mass[covered]
+        if tally.person is not None:
+            _, first = np.unique(group * (int(tally.value.max(initial=0)) + 1) + value, return_index=True)
+            value, mass = value[first], mass[first]
+        summed = np.bincount(value, weights=mass, minlength=int(tally.value.max(initial=0)) + 1)
+        return summed * np.exp(-self.log_domain) / self.total
+
+    def loss(self, tally: Tally, hidden: Bools) -> float:
+        """ARX's loss: the geometric mean over columns of 1 + the mean share of values covered, minus 1."""
+        product = 1.0
+        for share in self.column_losses(tally, hidden):
+            product *= 1.0 + share
+        return float(product ** (1.0 / len(tally.levels)) - 1.0)
+
+    def column_losses(self, tally: Tally, hidden: Bools) -> list[float]:
+        """For each quasi-identifier the mean over rows of (values covered − 1) / (values − 1)."""
+        result = []
+        for column, level in enumerate(tally.levels):
+            share = self._shares[column][level][tally.codes[column]]
+            share = np.where(hidden, self._shares[column][-1][0], share)
+            result.append(float(share @ tally.rows) / self.rows)
+        return result
+
+
+def _merged_weight(table: Table) -> Floats:
+    """The weight of each distinct combination × sensitive value (persons merged)."""
+    frequencies = table.frequencies
+    if frequencies.person is None:
+        return frequencies.weight[frequencies.weight > 0]
+    cell = frequencies.combination * len(frequencies.joint) + frequencies.value
+    _, index = np.unique(cell, return_inverse=True)
+    weight = np.bincount(index, weights=frequencies.weight)
+    return weight[weight > 0]

@@ -1,0 +1,275 @@
+"""Imports point down DESIGN's picture only. The tables below are the picture; the tests read the source with `ast`."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+# Each room and the rooms it may import from, besides itself and errors; "*" is every room that stands above it here.
+# A new room is a new line. "jali" is the front door: __init__.py and the public names.
+ROOMS: dict[str, str] = {
+    "errors": "",
+    "_version": "",
+    "principles": "",
+    "encoding": "principles",
+    "sources": "principles encoding",
+    "search": "principles encoding",
+    "estimates": "encoding",
+    "releases": "principles encoding search estimates _version",
+    "utility": "principles encoding search estimates releases",
+    "risk": "principles encoding search estimates releases",
+    "datasets": "encoding sources",
+    "reports": "*",
+    "jali": "*",
+    "reproduce": "*",
+    "cli": "*",
+    "__main__": "*",
+}
+
+# Third-party packages that only some rooms may import, inside functions too. Every other package that pyproject.toml
+# declares may be imported anywhere, except from the rooms of the second table, which have a list of their own.
+ONLY_IN: dict[str, str] = {
+    "narwhals": "sources",
+    "duckdb": "sources",
+    "pyspark": "sources",
+    "pandas": "sources",
+    "polars": "sources",
+}
+ONLY_THESE: dict[str, str] = {
+    "errors": "",
+    "principles": "numpy",
+}
+
+# `import jali` alone loads none of these.
+HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", "matplotlib", "scipy", "rich", "click")
+
+LARGEST_FILE = 300_000  # bytes
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "jali"
+
+
+class Import(NamedTuple):
+    """One import: where it stands, and the full dotted name it asks for."""
+
+    where: str
+    room: str
+    target: str
+
+
+def module_name(path: Path) -> tuple[str, ...]:
+    """The dotted name of a source file, `__init__` left out."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def room_of(target: str) -> str:
+    """The room that a name within jali lives in: a file or folder of src/jali, else the front door."""
+    parts = target.split(".")
+    if len(parts) > 1 and ((PACKAGE / parts[1]).is_dir() or (PACKAGE / f"{parts[1]}.py").is_file()):
+        return parts[1]
+    return "jali"
+
+
+def targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    """The full names that one node imports; `package` is what a relative import starts from."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            start = package[: len(package) - level + 1] if level else ()
+            base = ".".join((*start, *([module] if module else [])))
+            yield from (f"{base}.{alias.name}" for alias in names)
+        case ast.Call(
+            func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield name
+
+
+def imports_of(source: str, path: Path) -> list[Import]:
+    """Every import of a file, at whatever depth, under TYPE_CHECKING too: a type is knowledge as well."""
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name[:-1]
+    room = name[1] if len(name) > 1 else "jali"
+    return [
+        Import(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", room, target)
+        for node in ast.walk(ast.parse(source))
+        for target in targets(node, package)
+    ]
+
+
+def all_imports() -> list[Import]:
+    return [found for path in sorted(PACKAGE.rglob("*.py")) for found in imports_of(path.read_text("utf-8"), path)]
+
+
+def is_ours(target: str) -> bool:
+    return target == "jali" or target.startswith("jali.")
+
+
+def allowed_rooms(room: str) -> set[str]:
+    """The rooms that a room may import from, itself and errors among them."""
+    listed = ROOMS.get(room, "")
+    above = list(ROOMS)[: list(ROOMS).index(room)] if listed == "*" else listed.split()
+    return {room, "errors", *above}
+
+
+def breaks_the_picture(found: Import) -> bool:
+    return room_of(found.target) not in allowed_rooms(found.room)
+
+
+def declared_packages() -> set[str]:
+    """What pyproject.toml says a user gets or may add (the development tools are not among them)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    return {re.split(r"[^\w.-]", one)[0].replace("-", "_").lower() for one in wanted}
+
+
+def may_import(room: str, package: str) -> bool:
+    """Whether a room may import a third-party package."""
+    if room in ONLY_THESE:
+        return package in ONLY_THESE[room].split()
+    if package in ONLY_IN:
+        return room in ONLY_IN[package].split()
+    return package in declared_packages()
+
+
+def shown(offences: list[Import]) -> str:
+    return "\n".join(f"{where}: {room} may not import {target}" for where, room, target in offences)
+
+
+def test_every_file_lives_in_a_room_of_the_picture() -> None:
+    """A room that the picture does not show gets a line in ROOMS first, and a reason."""
+    rooms = {(*module_name(path), "jali")[1] for path in PACKAGE.rglob("*.py")}
+    assert rooms <= set(ROOMS), f"add to ROOMS, with what it may import: {sorted(rooms - set(ROOMS))}"
+
+
+def test_every_room_is_a_package() -> None:
+    """Without an __init__.py a folder is imported under two names, and a class is not equal to itself."""
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    bare = sorted(str(folder.relative_to(ROOT)) for folder in folders if not (folder / "__init__.py").is_file())
+    assert not bare, f"add an __init__.py to {bare}"
+
+
+def test_the_picture_has_no_way_up() -> None:
+    """Each room may import only from rooms that stand above it in ROOMS, so there is no circle."""
+    order = list(ROOMS)
+    for room in order:
+        upward = allowed_rooms(room) - set(order[: order.index(room) + 1])
+        assert not upward, f"{room} may import {sorted(upward)}, which ROOMS lists below it"
+
+
+def test_imports_point_down_the_picture_only() -> None:
+    """A module imports its own room and the rooms that ROOMS allows; nothing else of jali."""
+    offences = [found for found in all_imports() if is_ours(found.target) and breaks_the_picture(found)]
+    assert not offences, shown(offences)
+
+
+def test_only_sources_knows_dataframes_and_only_declared_packages_are_imported() -> None:
+    """Third-party imports keep to ONLY_IN, to ONLY_THESE, and to what pyproject.toml declares."""
+    offences = [
+        found
+        for found in all_imports()
+        if (package := found.target.split(".")[0]) not in sys.stdlib_module_names
+        and not is_ours(package)
+        and not may_import(found.room, package)
+    ]
+    assert not offences, shown(offences)
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        ("import jali.releases.store", "jali.releases.store"),
+        ("from jali.releases import store", "jali.releases.store"),
+        ("from ..releases import store", "jali.releases.store"),
+        ("from .. import releases", "jali.releases"),
+        ("from . import groups", "jali.search.groups"),
+        ("from .groups import Partition", "jali.search.groups.Partition"),
+        ("def f():\n    from jali.releases import store", "jali.releases.store"),
+        ("import importlib\nimportlib.import_module('jali.releases')", "jali.releases"),
+        ("if TYPE_CHECKING:\n    import pandas as pd", "pandas"),
+    ],
+)
+def test_the_walker_sees_every_way_to_import(line: str, target: str) -> None:
+    """What the laws above rest on: no spelling of an import escapes."""
+    found = imports_of(line, PACKAGE / "search" / "lattice.py")
+    assert (target, "search") in [(one.target, one.room) for one in found]
+
+
+def test_the_laws_fire_on_the_offences_that_design_names() -> None:
+    """search → releases, principles → encoding, pandas in releases, numba in principles, an undeclared package."""
+    assert breaks_the_picture(Import("here", "search", "jali.releases.store"))
+    assert breaks_the_picture(Import("here", "principles", "jali.encoding.table"))
+    assert breaks_the_picture(Import("here", "encoding", "jali"))
+    assert not breaks_the_picture(Import("here", "risk", "jali.releases.base"))
+    assert not may_import("releases", "pandas")
+    assert not may_import("principles", "pyarrow")
+    assert not may_import("utility", "a_package_nobody_declared")
+    assert may_import("sources", "duckdb")
+    assert may_import("principles", "numpy")
+
+
+def test_importing_jali_loads_nothing_heavy() -> None:
+    """`import jali`, its names listed and its version asked for, costs no numpy and no engine."""
+    script = f"import sys, jali; dir(jali); jali.__version__; print(*({set(HEAVY)} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def text_files() -> Iterator[Path]:
+    """Everything that people write here: the top of the repository and its folders, without caches and environments."""
+    folders = ("src", "tests", "docs", "benchmarks", "tools", ".ci")
+    yield from (
+        path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"
+    )  # a worktree's .git is a file
+    for folder in folders:
+        yield from (p for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+
+# Spelt so that this file does not find itself.
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root)/")
+PACKAGE_HOST = re.compile(
+    r"(?:https?|file)://\S*(?:py" + r"pi|pythonhosted|artifactory|nexus|devpi|/simple\b)|--(?:extra-)?index" + "-url"
+)
+
+
+def test_no_file_names_a_machine_or_a_package_host() -> None:
+    """A clone works anywhere: no path of a developer's machine, no address of a package index."""
+    offences = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path in text_files()
+        for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1)
+        if MACHINE_PATH.search(line) or PACKAGE_HOST.search(line)
+    ]
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["open('/" + "work/main/x')", "cd /" + "root/", "https://py" + "pi.org/simple", "pip install --index" + "-url x"],
+)
+def test_the_search_for_machines_and_hosts_fires(line: str) -> None:
+    """The two patterns find what they are meant to find."""
+    assert MACHINE_PATH.search(line) or PACKAGE_HOST.search(line)
+
+
+def test_no_large_file_is_tracked() -> None:
+    """No data in the repository, and no picture that should have been made smaller."""
+    try:
+        done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in done.stdout.split("\0") if name and (ROOT / name).is_file()}
+    assert not {name: size for name, size in sizes.items() if size > LARGEST_FILE}
