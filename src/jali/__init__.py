@@ -1,0 +1,111 @@
+"""jali: turns a table about people into something safe to publish and still worth analysing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jali._version import __version__
+
+if TYPE_CHECKING:
+    from jali import datasets
+    from jali.encoding.builders import bands, dates, mask, suppress
+    from jali.encoding.taxonomy import taxonomy, write_hierarchy
+    from jali.errors import HierarchyError, InfeasibleError, InputError, InternalError, JaliError
+    from jali.principles import (
+        AlphaAnonymity,
+        DistinctDiversity,
+        EntropyDiversity,
+        FrequencyDiversity,
+        KAnonymity,
+        MultiAttribute,
+        RecursiveDiversity,
+        TCloseness,
+    )
+    from jali.releases.base import load
+    from jali.releases.generalized import generalize, minimal
+    from jali.releases.repair import repair
+    from jali.risk.audit import audit
+    from jali.risk.beliefs import beliefs
+    from jali.sources.files import read
+    from jali.sources.frames import table
+    from jali.utility.loss import measure
+
+_WHERE = {
+    "AlphaAnonymity": "jali.principles",
+    "DistinctDiversity": "jali.principles",
+    "EntropyDiversity": "jali.principles",
+    "FrequencyDiversity": "jali.principles",
+    "HierarchyError": "jali.errors",
+    "InfeasibleError": "jali.errors",
+    "InputError": "jali.errors",
+    "InternalError": "jali.errors",
+    "JaliError": "jali.errors",
+    "KAnonymity": "jali.principles",
+    "MultiAttribute": "jali.principles",
+    "RecursiveDiversity": "jali.principles",
+    "TCloseness": "jali.principles",
+    "audit": "jali.risk.audit",
+    "bands": "jali.encoding.builders",
+    "beliefs": "jali.risk.beliefs",
+    "dates": "jali.encoding.builders",
+    "generalize": "jali.releases.generalized",
+    "load": "jali.releases.base",
+    "mask": "jali.encoding.builders",
+    "measure": "jali.utility.loss",
+    "minimal": "jali.releases.generalized",
+    "read": "jali.sources.files",
+    "repair": "jali.releases.repair",
+    "suppress": "jali.encoding.builders",
+    "table": "jali.sources.frames",
+    "taxonomy": "jali.encoding.taxonomy",
+    "write_hierarchy": "jali.encoding.taxonomy",
+}
+
+__all__ = [
+    "AlphaAnonymity",
+    "DistinctDiversity",
+    "EntropyDiversity",
+    "FrequencyDiversity",
+    "HierarchyError",
+    "InfeasibleError",
+    "InputError",
+    "InternalError",
+    "JaliError",
+    "KAnonymity",
+    "MultiAttribute",
+    "RecursiveDiversity",
+    "TCloseness",
+    "__version__",
+    "audit",
+    "bands",
+    "beliefs",
+    "datasets",
+    "dates",
+    "generalize",
+    "load",
+    "mask",
+    "measure",
+    "minimal",
+    "read",
+    "repair",
+    "suppress",
+    "table",
+    "taxonomy",
+    "write_hierarchy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is heavy only when it is first used."""
+    if name == "datasets":
+        return importlib.import_module("jali.datasets")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'jali' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

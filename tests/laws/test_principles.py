@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import subprocess
 import sys
@@ -30,6 +32,7 @@ from jali.principles import (
     dense,
     from_dict,
 )
+from jali.principles.base import at_most, less_than
 from oracles import principles as oracle
 
 Matrix = list[list[int]]
@@ -83,16 +86,15 @@ batch = pytest.mark.parametrize("matrix", BATCH, ids=range(len(BATCH)))
 
 
 def assert_exact(make: Callable[[Fraction], Principle], counts: Counts, levels: Sequence[object], strict: bool) -> None:
-    """The level is the oracle's, and `holds` turns at it, not a hair before or after."""
+    """The level is the oracle's, the lower the better, and `holds` turns at it, not a hair before or after."""
     hair = Fraction(1, 10**30)
-    principle = make(Fraction(1))
-    assert principle.level(counts).tolist() == pytest.approx([float(level) for level in levels], rel=1e-12)
-    for level in {level for level in levels if isinstance(level, Fraction) and 0 < level < 1}:
+    level_found = make(Fraction(1)).level(counts).tolist()
+    assert level_found == pytest.approx([float(level) for level in levels], rel=1e-12, abs=0)
+    for level in {level for level in levels if isinstance(level, Fraction) and (0 < level < 1 or (strict and level))}:
         group = [i for i, other in enumerate(levels) if other == level]
-        enough = hair if principle.better == "lower" else -hair
         assert make(level).holds(counts)[group].tolist() == [not strict] * len(group)
-        assert make(level + enough).holds(counts)[group].all()
-        assert not make(level - enough).holds(counts)[group].any()
+        assert make(level + hair).holds(counts)[group].all()
+        assert not make(level - hair).holds(counts)[group].any()
 
 
 # What each principle measures is what its definition says
@@ -248,6 +250,27 @@ def test_the_whole_table_is_close_to_itself(distance: str) -> None:
     """One group that holds everybody is at distance 0; so is any group of a column with one value."""
     assert TCloseness(0, distance=distance).holds(counts_of([[3, 1, 4]])).all()
     assert TCloseness(0, distance=distance).level(counts_of([[3], [1], [0]])).tolist() == [0, 0, 0]
+
+
+def test_closeness_looks_at_the_whole_table_that_the_groups_are_part_of() -> None:
+    """Some groups judged by themselves are held against everybody, also when they are split or merged."""
+    everybody = counts_of([[3, 1], [1, 1], [0, 2]])
+    first = Counts(1, np.array([0, 0]), np.array([0, 1]), np.array([3, 1]), everybody.sensitive, everybody.joint)
+    part = dataclasses.replace(first, whole=everybody)
+    assert TCloseness(0).holds(first).all()
+    for counts in (part, part.merged(), part.merged().split("condition")[0]):
+        assert TCloseness(0.2).level(counts).tolist() == [0.25]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)), min_size=1, max_size=5),
+    st.fractions(min_value=0, max_value=2**40),
+)
+def test_counts_are_compared_exactly_whatever_their_size(pairs: list[tuple[int, int]], ratio: Fraction) -> None:
+    """left ≤ ratio · right and left < ratio · right, as whole numbers of any length."""
+    left, right = (np.array(side) for side in zip(*pairs, strict=True))
+    assert at_most(left, ratio, right).tolist() == [x <= ratio * y for x, y in pairs]
+    assert less_than(left, ratio, right).tolist() == [x < ratio * y for x, y in pairs]
 
 
 # Figures that are known
@@ -466,6 +489,26 @@ def test_a_group_smaller_than_the_least_size_never_holds(matrix: Matrix) -> None
         assert not principle.holds(counts)[small].any(), principle
 
 
+@pytest.mark.parametrize(
+    "principle",
+    [
+        KAnonymity(6),
+        AlphaAnonymity(0.3, 2),
+        DistinctDiversity(4),
+        FrequencyDiversity(2.5),
+        EntropyDiversity(4),
+        RecursiveDiversity(3, 4),
+        RecursiveDiversity(0.4, 2),
+        RecursiveDiversity(0.5, 3),
+        MultiAttribute(DistinctDiversity(3)),
+    ],
+    ids=repr,
+)
+def test_a_group_of_the_least_size_can_hold(principle: Principle) -> None:
+    """The bound is as large as it can be: that many people, all different, hold."""
+    assert principle.holds(counts_of([[1] * principle.least_size()])).all()
+
+
 @given(matrices(few))
 def test_level_and_verdict_never_contradict_each_other(matrix: Matrix) -> None:
     """An empty group holds and has the best level there is; `worst` looks at people only."""
@@ -552,8 +595,6 @@ ALL: list[Principle] = [
 @pytest.mark.parametrize("principle", ALL, ids=repr)
 def test_a_principle_survives_being_written_down(principle: Principle) -> None:
     """to_dict gives plain JSON, from_dict gives the same principle, and so does its repr."""
-    import json
-
     again = from_dict(json.loads(json.dumps(principle.to_dict())))
     assert again == principle
     assert hash(again) == hash(principle)
@@ -653,6 +694,8 @@ def test_a_principle_that_makes_no_sense_for_the_table_says_so(principle: Princi
 def test_a_principle_that_fits_the_table_passes_its_check(principle: Principle) -> None:
     """And one that needs a sensitive column says so where there is none."""
     principle.check(counts_of([[5, 4, 3]]))
+    KAnonymity(12).check(counts_of([[5, 4, 3]]))
+    DistinctDiversity(3).check(counts_of([[5, 4, 3]]))
     if not isinstance(principle, KAnonymity):
         nobody = Counts(1, np.array([0]), np.array([0]), np.array([20]))
         for judged in (principle, MultiAttribute(principle)):

@@ -1,1 +1,7 @@
-""""""
+"""Tables to try jali on: a synthetic census, and the real Adult table where you have it."""
+
+from __future__ import annotations
+
+from jali.datasets.tables import adult, census
+
+__all__ = ["adult", "census"]

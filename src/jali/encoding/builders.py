@@ -106,7 +106,11 @@ class Bands(Builder):
             raise HierarchyError("bands(): low is above high", got=f"low={self.low}, high={self.high}")
 
     def _args(self) -> str:
-        return ", ".join(f"{w:g}" if isinstance(w, float) else str(w) for w in self.widths)
+        return ", ".join(_text(Fraction(str(w))) for w in self.widths)
+
+    def _call(self) -> str:
+        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
+        return f"bands({self._args()}{''.join(f', {n}={_text(Fraction(str(x)))}' for n, x in named if x is not None)})"
 
     def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
         """All whole numbers between `low` and `high` where both are given, else the numbers that occur."""
@@ -158,7 +162,7 @@ class Bands(Builder):
             intervals[level] = (_floats(lows), _floats(highs))
         return from_labels(
             column, [*labels, _root(values)], intervals=intervals, declared=declared, chosen=self.chosen,
-            made_by=f"bands({self._args()})", whole=whole,
+            made_by=self._call(), whole=whole,
         )  # fmt: skip
 
 

@@ -408,7 +408,8 @@ class _Reader:
     def no_literal(self, token: _Token) -> NoReturn:
         bare = token.text[1:-1].replace('""', '"') if token.kind == "quoted" else token.text
         if token.kind in ("word", "quoted"):
-            do = f"write text in single quotes, as {shown(literal_text(bare))}; double quotes and bare words name columns"
+            text = shown(literal_text(bare))
+            do = f"write text in single quotes, as {text}; double quotes and bare words name columns"
             _fail(token.at, "a column stands where a value should", token.text, do)
         if token.text == "NULL":
             _fail(token.at, "nothing equals NULL", token.text, "write column IS NULL or column IS NOT NULL")

@@ -14,7 +14,7 @@ from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
 from jali.principles.parameters import Label, Number, count, labels, listed, number, part
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class KAnonymity(Principle):
     """Every group has at least k people. It needs no sensitive column, and says nothing about one.
 
@@ -54,7 +54,7 @@ class KAnonymity(Principle):
         return f"{self.k}-anonymity cannot be met: the whole table has {show(float(whole.size.sum()))} people"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class AlphaAnonymity(ColumnPrinciple):
     """(α, k)-anonymity: at least k people, and no value held by more than the share α of them.
 

@@ -23,7 +23,7 @@ _APART: dict[Distance, str] = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class TCloseness(ColumnPrinciple):
     """The earth mover's distance of each group's values from those of the whole published table is at most t.
 
@@ -100,7 +100,8 @@ def earth_moved(cells: Cells, distance: Distance) -> tuple[Any, int, Any]:
     else:
         moved = np.zeros_like(total)
         for group, node, n, reference in _levels(cells) if distance == "hierarchical" else _values(cells):
-            moved += _add(group, np.maximum(n * table - reference[node] * total[group], 0), total)
+            surplus = n.astype(total.dtype) * table - total[group] * reference[node]
+            moved += _add(group, np.maximum(surplus, 0), total)
     return moved, max(scale, 1), total * table
 
 
@@ -136,7 +137,7 @@ def _by_rank(cells: Cells, total: Any, table: int) -> Any:
     sum_Q = np.concatenate(([0], np.cumsum(Q)))  # (values + 1,) Σ of Q before each rank
     begin = cells.start[cells.group]  # (cells,) the first cell of each cell's group
     upto = np.cumsum(cells.n)
-    P = upto - (upto - cells.n)[begin]  # (cells,) people of the group up to and with this value
+    P = (upto - (upto - cells.n)[begin]).astype(total.dtype)  # (cells,) people of the group up to and with this value
     is_last = np.append(cells.group[1:] != cells.group[:-1], True)[: len(P)]
     here, there = cells.value, np.where(is_last, values, np.append(cells.value[1:], values)[: len(P)])
     N = total[cells.group]

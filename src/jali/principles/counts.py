@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -163,6 +164,38 @@ class Counts:
         groups = int(into.max(initial=-1)) + 1
         return Counts(
             groups, into[self.group], self.value, self.n, self.sensitive, self.joint, self.person, self.whole or self
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GivenCounts(Counts):
+    """Counts that were published as such: people of each group, and of each group and value of each column.
+
+    What a person's rows have in common is not known, so the columns cannot be judged together.
+    """
+
+    sizes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (groups,)
+    given: Mapping[str, Ints] = field(default_factory=dict)  # column → (cells, 3): group, value, people; sorted
+    references: Mapping[str, Ints] = field(default_factory=dict)  # column → (values,)
+
+    @property
+    def size(self) -> Ints:  # type: ignore[override]
+        """People in each group: (groups,)."""
+        return self.sizes
+
+    def reference(self, name: str) -> Ints:
+        """How many people of the whole published table have each value of a column: (values,)."""
+        return self.references[name]
+
+    def _cells(self, column: Sensitive) -> tuple[Ints, Ints, Ints]:
+        cells = self.given[column.name]
+        return cells[:, 0], cells[:, 1], cells[:, 2]
+
+    def split(self, name: str) -> tuple[Counts, Ints]:
+        """Refused: the counts do not say which values belong to the same person."""
+        raise InputError(
+            "MultiAttribute needs one row per person",
+            do="publish one row per person, or name the column that each principle judges: sensitive=…",
         )
 
 

@@ -17,7 +17,7 @@ from jali.principles.parameters import Label, Number, count, labels, listed, num
 from jali.principles.recursive import RecursiveDiversity
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class DistinctDiversity(ColumnPrinciple):
     """Every group has at least l different values. Level: how many it has.
 
@@ -55,7 +55,7 @@ class DistinctDiversity(ColumnPrinciple):
         return self.l
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class FrequencyDiversity(ColumnPrinciple):
     """The most frequent value is held by at most 1/l of each group's people; l need not be whole.
 
@@ -101,7 +101,7 @@ class FrequencyDiversity(ColumnPrinciple):
         return f"{self.title} {self.bound} cannot be met: the whole table reaches {reached}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class EntropyDiversity(ColumnPrinciple):
     """Each group's values are as uncertain as l equally frequent ones: entropy ≥ log l (Definition 4.1).
 

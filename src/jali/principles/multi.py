@@ -14,7 +14,7 @@ from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Bools, Counts, Floats, Ints
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class MultiAttribute(Principle):
     """A principle for each sensitive column in turn, with all the others as quasi-identifiers (Definition 4.6).
 

@@ -15,7 +15,7 @@ from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
 from jali.principles.parameters import Label, Number, count, labels, listed, number, part
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class RecursiveDiversity(ColumnPrinciple):
     """Recursive (c, l)-diversity: r_1 < c (r_l + r_l+1 + … + r_m), counts in descending order (Definition 4.2).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 from jali.encoding import values as v
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.estimates.cover import Cover
 from jali.errors import InfeasibleError, InputError, nearest
-from jali.principles.base import Combined, Principle, exact, hold, principles_of
+from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.cover import Cover
+from jali.principles.base import Combined, Principle, exact, principles_of, show
 from jali.principles.counts import Counts, Ints, Sensitive
 from jali.progress import Step, watched
 from jali.releases.base import Manifest, Release, fresh_order
+from jali.releases.people import people_counts, people_table
 from jali.releases.published import Published, cover_of, publish_exact, publish_quasi
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Node
-from jali.search.metrics import Costing, Metric
+from jali.search.metrics import Costing, Costs, Metric
+from jali.search.tally import Roller
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
 WEIGHT_DIGITS = 6
@@ -47,6 +50,12 @@ class Generalized(Release):
     def of_role(self, role: str) -> tuple[Published, ...]:
         """The columns of a role."""
         return tuple(column for column in self.columns if column.role == role)
+
+    def __getitem__(self, name: str) -> Published:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(f'no column "{name}" in the release', do=nearest(name, [c.name for c in self.columns]))
 
     @property
     def levels(self) -> dict[str, int]:
@@ -74,6 +83,26 @@ class Generalized(Release):
         return rank[number], first[order]
 
     @property
+    def group_of_rows(self) -> NDArray[np.int32]:
+        """The group of each published row, numbered in published order."""
+        return self._group[0]
+
+    @cached_property
+    def hidden_rows(self) -> NDArray[np.bool_]:
+        """Which published rows are suppressed: those that show * everywhere though the columns are shown below it."""
+        quasi = self.of_role("quasi")
+        hidden = np.ones(self.rows, dtype=bool)
+        for column in quasi:
+            hidden &= False if column.cover_root is None else column.codes == column.cover_root
+        tops = all(column.facts is not None and len(column.facts["levels"]) == 1 for column in quasi)
+        return hidden & (not tops)
+
+    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
+        """How many rows share each row's cells in these columns: (rows,)."""
+        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
+        return np.bincount(number)[number].astype(np.int64)
+
+    @property
     def groups(self) -> pa.Table:
         """The published groups: what each shows and how many rows it has."""
         number, first = self._group
@@ -83,7 +112,7 @@ class Generalized(Release):
     def counts(self) -> Counts:
         """People by published group and sensitive value."""
         if self.people is not None:
-            return _people_counts(self)
+            return people_counts(self.people, self.columns, self._group)
         number, first = self._group
         sensitive = self.of_role("sensitive")
         codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in sensitive if c.judged is not None]
@@ -99,11 +128,10 @@ class Generalized(Release):
             joint.astype(np.int64),
         )
 
-    def estimate(self) -> Any:
+    def estimate(self) -> BoxEstimate:
         """What an analyst can infer from the published table."""
-        from jali.estimates.boxes import BoxEstimate
-
-        return BoxEstimate.of(self)
+        columns = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in self.columns)
+        return BoxEstimate.from_rows(columns, self.weight)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
@@ -167,8 +195,8 @@ def _restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
         texts_list = labels.to_pylist()
         root = texts_list.index("*") if "*" in texts_list and (top or "*" not in shown) else None
         cover = cover_of(hierarchy, labels, root, facts["kind"])
-        return Published(facts["name"], "quasi", facts["kind"], labels, codes, cover, facts["level"], hierarchy)
-    cover = Cover(v.as_kind(facts["name"], labels, facts["kind"]), np.arange(len(labels), dtype=np.int64))
+        return Published(facts["name"], "quasi", facts["kind"], labels, codes, cover, facts["level"], hierarchy, None, root)
+    cover = Cover.exact(v.as_kind(facts["name"], labels, facts["kind"]))
     judged = None
     if facts["role"] == "sensitive":
         tree = tuple(np.asarray(level, dtype=np.int64) for level in facts["judged_tree"])
@@ -176,3 +204,146 @@ def _restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
         number = dict(zip(facts["values"], facts["judged_as"], strict=True))
         judged = (sensitive, np.array([number[label] for label in labels.to_pylist()], dtype=np.int64))
     return Published(facts["name"], facts["role"], facts["kind"], labels, codes, cover, 0, None, judged)
+
+
+def publish(table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]) -> Generalized:
+    """The release of a partition that is a lattice node."""
+    frequencies = table.frequencies
+    hidden = partition.hidden[frequencies.row_combination] if partition.suppressed else None
+    order = np.arange(table.records) if table.multiplicity is None else np.repeat(np.arange(table.records), table.multiplicity)
+    order = order[fresh_order(len(order))]
+    made = [
+        publish_quasi(c, partition.levels[c.name], hidden) if c.role == "quasi" else publish_exact(c) for c in table.columns
+    ]
+    people = None
+    if table.person is not None:
+        people = people_table(table, partition, made, [c.codes for c in made if c.role == "quasi"])
+    weight = _mean_weight(table, partition)
+    release = Generalized(
+        tuple(replace(column, codes=column.codes[order]) for column in made),
+        _manifest(table, partition, principles, method),
+        weight=None if weight is None else weight[order],
+        weight_name=table.weight_name,
+        people=people,
+        origin=table.origin,
+    )
+    release.verify()
+    return release
+
+
+def _manifest(
+    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]
+) -> Manifest:
+    suppressed = int(np.bincount(partition.group[table.frequencies.combination], weights=table.frequencies.rows)[-1])
+    return Manifest(
+        kind=Generalized.kind,
+        method=dict(method),
+        principles=principles,
+        counts={
+            "rows": table.rows, "people": table.people, "groups": partition.groups,
+            "suppressed": suppressed if partition.suppressed else 0,
+            "one_row_per_person_assumed": table.person_name is None,
+        },  # fmt: skip
+        metrics=asdict(_costs(table, partition)),
+        domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
+    )
+
+
+def _costs(table: Table, partition: Partition) -> Costs:
+    """The partition's costs, from its own tally."""
+    roller = Roller(table)
+    levels = tuple(partition.levels[c.name] for c in table.quasi)
+    tally = roller.roll(roller.bottom, levels)
+    number, _ = roller.numbers(roller.bottom, levels)
+    hidden = np.zeros(tally.groups, dtype=bool)
+    hidden[number[partition.hidden]] = True
+    return Costing(table).prices(tally, hidden)
+
+
+def _mean_weight(table: Table, partition: Partition) -> NDArray[np.float64] | None:
+    """The mean weight of each record's group: single weights would identify people."""
+    if table.weight is None:
+        return None
+    group = partition.group[table.frequencies.row_combination]
+    rows = np.ones(table.records) if table.multiplicity is None else table.multiplicity.astype(np.float64)
+    mean = np.bincount(group, weights=table.weight * rows) / np.bincount(group, weights=rows)
+    return np.array([float(f"{m:.{WEIGHT_DIGITS}g}") for m in mean])[group]
+
+
+def generalize(
+    table: Table,
+    principles: Requirement,
+    *,
+    metric: Metric = "kl",
+    suppress: float = 0.0,
+    levels: Mapping[str, int] | None = None,
+    on_step: Step | None = None,
+) -> Generalized:
+    """The best full-domain generalization that keeps every promise, as a release.
+
+    `metric` is what is kept lowest: "kl", "discernibility", "average", "height" or "loss". `suppress` is the share of
+    rows that may be suppressed (shown as `*`); the result is the best node of the whole lattice under that budget.
+    `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises.
+    """
+    required = principles_of(principles)
+    budget = _budget(suppress)
+    _require_two(table)
+    with watched("searching the lattice", on_step) as step:
+        lattice = Lattice(table, required, on_step=step)
+        if levels is None:
+            node, hidden = lattice.best(metric, budget)
+        else:
+            node = _given(table, levels)
+            found = lattice.suppression(lattice.tally(node), int(budget * table.rows))
+            if found is None:
+                raise InfeasibleError(_failure(lattice, node))
+            hidden = found
+    method = {
+        "name": "generalize", "metric": metric, "suppress": str(suppress), "nodes": lattice.nodes, "checked": lattice.checked,
+        "levels_given": levels is not None,
+    }  # fmt: skip
+    return publish(table, lattice.partition(node, hidden), required, method)
+
+
+def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> list[Node]:
+    """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
+    with watched("searching the lattice", on_step) as step:
+        lattice = Lattice(table, principles_of(principles), on_step=step)
+        costing = Costing(table)
+        return [lattice.node(levels, costing) for levels in lattice.minimal()]
+
+
+def _budget(suppress: float) -> Fraction:
+    budget = exact("suppress", suppress)
+    if not 0 <= budget < 1:
+        raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
+    return budget
+
+
+def _require_two(table: Table) -> None:
+    if table.people < 2:
+        raise InputError("a table about one person cannot be published", do="audit it instead: jali.audit(…)")
+
+
+def _given(table: Table, levels: Mapping[str, int]) -> tuple[int, ...]:
+    names = [column.name for column in table.quasi]
+    for name in levels:
+        if name not in names:
+            raise InputError(f'levels: no quasi-identifier "{name}"', do=nearest(name, names))
+    result = []
+    for name in names:
+        height = table.hierarchy(name).height
+        level = levels.get(name, 0)
+        if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or not 0 <= level <= height:
+            raise InputError(f'levels: column "{name}" has levels 0 to {height}', got=repr(level))
+        result.append(int(level))
+    return tuple(result)
+
+
+def _failure(lattice: Lattice, node: tuple[int, ...]) -> str:
+    counts = lattice.roller.counts(lattice.tally(node))
+    broken = [p for p in lattice.principles if not bool(p.holds(counts).all())]
+    if not broken:
+        return "the suppressed rows would not keep the promises as a group of their own"
+    reached = ", ".join(f"{p.title} {p.bound} (reaches {show(p.worst(counts))})" for p in broken)
+    return f"these levels do not keep {reached} within the budget of suppressed rows"

@@ -29,11 +29,12 @@ class Published:
     level: int = 0
     facts: dict[str, Any] | None = None  # the hierarchy's part in the manifest
     judged: tuple[Sensitive, Ints] | None = None  # a sensitive column as judged: its values, and that of each node
+    cover_root: int | None = None  # the node that stands for everything: *
 
     def shown(self, order: slice | None = None) -> pa.Array:
         """The cells: numbers and dates where every cell is an exact value, otherwise text."""
         texts = self.labels
-        if self.level == 0 and self.kind != "text" and self.cover.root is None:
+        if self.level == 0 and self.kind != "text" and self.cover_root is None:
             texts = v.as_kind(self.name, self.labels, self.kind)
         return texts.take(pa.array(self.codes if order is None else self.codes[order]))
 
@@ -67,7 +68,8 @@ def publish_quasi(column: Column, level: int, hidden: NDArray[np.bool_] | None) 
         root = 0
         labels = pa.array([ROOT], pa.string())
     facts = hierarchy_facts(hierarchy, level, own)
-    return Published(column.name, "quasi", column.kind, labels, codes, cover_of(facts, labels, root, column.kind), level, facts)
+    cover = cover_of(facts, labels, root, column.kind)
+    return Published(column.name, "quasi", column.kind, labels, codes, cover, level, facts, None, root)
 
 
 def publish_exact(column: Column) -> Published:
@@ -79,7 +81,7 @@ def publish_exact(column: Column) -> Published:
         sensitive, mapping = column.sensitive()
         judged = (sensitive, mapping[used])
     values = column.values.take(pa.array(used))
-    cover = Cover(values, np.arange(len(used), dtype=np.int64))
+    cover = Cover.exact(values)
     return Published(column.name, column.role, column.kind, labels, codes, cover, 0, None, judged)
 
 
@@ -103,8 +105,11 @@ def hierarchy_facts(hierarchy: Hierarchy, level: int, used: Ints) -> dict[str, A
             facts["parents"] = parent.tolist()
             at = above
         levels.append(facts)
+    made_by = hierarchy.made_by.split("(")[0] if hierarchy.made_by.startswith("taxonomy") else hierarchy.made_by
+    if hierarchy.chosen and level == hierarchy.height:
+        made_by = ""  # widths that jali chose follow the values, and here nothing is shown of them
     result: dict[str, Any] = {
-        "made_by": hierarchy.made_by.split("(")[0] if hierarchy.made_by.startswith("taxonomy") else hierarchy.made_by,
+        "made_by": made_by,
         "declared": hierarchy.declared, "chosen": hierarchy.chosen, "whole": hierarchy.whole, "levels": levels,
     }  # fmt: skip
     if hierarchy.declared:
@@ -120,19 +125,25 @@ def cover_of(facts: dict[str, Any], labels: pa.Array, root: int | None, kind: v.
     number = {label: position for position, label in enumerate(lowest["labels"])}
     texts = labels.to_pylist()
     positions = [number[texts[i]] for i in nodes]  # of each node among the hierarchy's
-    whole = bool(facts["whole"])
+    missing = texts.index(None) if None in texts else None
     if facts["declared"]:
         node = np.full(len(lowest["labels"]), -1, dtype=np.int64)
         node[positions] = nodes
-        return Cover(_typed(facts["leaves"], kind), node[np.asarray(facts["leaf_nodes"])], whole=whole, root=root)
-    if lowest["level"] == 0:
-        return Cover(_typed([texts[i] for i in nodes], kind), np.array(nodes, dtype=np.int64), whole=whole, root=root)
+        leaves = node[np.asarray(facts["leaf_nodes"], dtype=np.int64)]
+        if len(lowest["labels"]) == 1:
+            leaves = np.full(len(leaves), -1, dtype=np.int64)
+        return Cover.grouped(_typed(facts["leaves"], kind), leaves, len(labels), root=root)
+    if lowest["level"] == 0 and len(facts["levels"]) > 1:
+        known = _typed([texts[i] for i in nodes], kind)
+        return Cover.grouped(known, np.array(nodes, dtype=np.int64), len(labels), root=root)
     if "low" in lowest:
         low, high = (_bounds(lowest[side], nodes, positions, len(texts)) for side in ("low", "high"))
         if root is not None and not np.isnan(low).all():
             low[root], high[root] = np.nanmin(low), np.nanmax(high)
-        return Cover(None, None, low, high, whole, root=root)
-    return Cover(whole=whole, masked=facts["made_by"] == "mask()", root=root)
+        return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)
+    if facts["made_by"] == "mask()" and len(facts["levels"]) > 1:
+        return Cover.masked(labels, missing=missing)
+    return Cover.unknown(len(labels), missing=missing)
 
 
 def _typed(texts: list[str | None], kind: v.Kind) -> pa.Array:

@@ -206,7 +206,7 @@ def assemble(
     if records == 0:
         raise InputError("the table is empty", do="give a table with at least one row")
     found = {name: raw(name, column) for name, column in columns.items()}
-    person = _person(roles.person, found)
+    person = _person(roles.person, found, counted=multiplicity is not None)
     weight = _weights(roles.weights, found)
     made: dict[str, Column] = {}
     for name, builder in roles.quasi.items():
@@ -249,14 +249,16 @@ def without_missing(table: Table) -> Table:
     return replace(left, incomplete=table.rows - left.rows)
 
 
-def _person(name: str | None, found: dict[str, Raw]) -> NDArray[np.int64] | None:
+def _person(name: str | None, found: dict[str, Raw], *, counted: bool) -> NDArray[np.int64] | None:
     if name is None:
         return None
     column = found[name]
     missing = column.distinct.is_null().to_numpy(zero_copy_only=False)[column.codes]
     if missing.any():
         raise InputError(f'person column "{name}" is empty in row {int(np.argmax(missing)) + 1}', do="give every row a person")
-    return column.codes.astype(np.int64)
+    person = column.codes.astype(np.int64)
+    once = len(np.unique(person)) == len(person) and not counted
+    return None if once else person  # one row each: people are rows
 
 
 def _weights(name: str | None, found: dict[str, Raw]) -> NDArray[np.float64] | None:

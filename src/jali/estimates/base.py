@@ -1,0 +1,126 @@
+"""Estimate: what an analyst can infer from what was published; one protocol for every kind of release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.errors import InputError
+from jali.estimates.condition import Condition, from_mapping, parse, simplify
+
+EQUAL = "values within a published cell are equally likely"
+INDEPENDENT = "columns are independent within a row"
+
+
+class Count(float):
+    """An estimated number of people: a float that says what is certain, what is possible, and what was assumed.
+
+    >>> Count(12.5, low=3, high=40)
+    Count(12.5, low=3, high=40)
+    """
+
+    low: float  # at least so many satisfy the condition, whatever the published cells stand for
+    high: float  # at most so many
+    assumes: tuple[str, ...]  # what the number rests on beyond what was published; nothing where it is exact
+
+    def __new__(
+        cls, value: float, *, low: float | None = None, high: float | None = None, assumes: Sequence[str] = ()
+    ) -> Self:
+        """The number, exact unless bounds are given."""
+        made = super().__new__(cls, value)
+        made.low = float(made) if low is None else float(low)
+        made.high = float(made) if high is None else float(high)
+        made.assumes = tuple(assumes)
+        if not made.low <= made <= made.high:
+            raise InputError("a count lies outside its bounds", got=repr(made), do="give low <= count <= high")
+        return made
+
+    @property
+    def exact(self) -> bool:
+        """Whether what was published leaves no doubt."""
+        return self.low == self.high
+
+    def __repr__(self) -> str:
+        return f"Count({short(self)}, low={short(self.low)}, high={short(self.high)})"
+
+    def __str__(self) -> str:
+        return float.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec)
+
+
+def short(number: float) -> str:
+    """A number as people write it: 3, 12.5, 0.333.
+
+    >>> short(3.0), short(1 / 3), short(1e-7)
+    ('3', '0.333', '1e-07')
+    """
+    if number == int(number):
+        return str(int(number))
+    return f"{float(number):.3g}" if abs(number) < 1 else str(round(float(number), 3))
+
+
+@runtime_checkable
+class Estimate(Protocol):
+    """What every kind of release lets an analyst ask."""
+
+    def probability(self, cells: Any) -> NDArray[np.float64]:
+        """The probability of each cell (a value for each of some columns): (cells,)."""
+        ...
+
+    def count(self, condition: str | Condition | None = None, *, where: Mapping[str, object] | None = None) -> Count:
+        """How many people satisfy the condition."""
+        ...
+
+    def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
+        """The joint table of some columns: their values and a `count`."""
+        ...
+
+    def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
+        """People drawn from the estimate, with exact values in every column."""
+        ...
+
+
+def condition_of(condition: str | Condition | None, where: Mapping[str, object] | None) -> Condition:
+    """The condition, however it was given, simplified."""
+    if condition is not None and where is not None:
+        raise InputError("both a condition and where= were given", do="give one of them")
+    if isinstance(condition, str):
+        return simplify(parse(condition))
+    if isinstance(condition, Mapping):
+        return simplify(from_mapping(condition))
+    if condition is None:
+        return simplify(from_mapping({} if where is None else where))
+    if not isinstance(condition, Condition):
+        raise InputError("not a condition", got=type(condition).__name__, do='write it as in "age > 30"')
+    return simplify(condition)
+
+
+def generator(seed: int | np.random.Generator) -> np.random.Generator:
+    """The generator that the seed stands for."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError("not a seed", got=repr(seed), do="give a whole number or a numpy Generator")
+    return np.random.default_rng(int(seed))
+
+
+def table_of(cells: Any) -> pa.Table:
+    """Cells as an Arrow table: from a mapping of columns, an Arrow table, or any frame that speaks Arrow."""
+    try:
+        if isinstance(cells, pa.Table):
+            return cells
+        if isinstance(cells, Mapping):
+            return pa.table({name: column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+                             for name, column in cells.items()})  # fmt: skip
+        if hasattr(cells, "__arrow_c_stream__"):
+            return pa.table(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as problem:
+        raise InputError("the cells are no table", got=str(problem).splitlines()[0][:80]) from None
+    do = 'give {"age": [30, 31], "zip": ["13053", "13068"]} or a frame'
+    raise InputError("the cells are no table", got=type(cells).__name__, do=do)

@@ -1,0 +1,128 @@
+"""Intervals of numbers and days: which part of each satisfies which tests, found at the tests' literals alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from typing import Literal, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.estimates.condition import Scalar, Test, holds
+from jali.estimates.parse import number_from
+from jali.estimates.patterns import Bools, Floats, Ints, Part
+
+_DAY = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1)
+
+
+def parts(tests: Sequence[Test], nodes: Ints, low: Floats, high: Floats, *, whole: bool, kind: str) -> Part:
+    """The patterns on intervals: closed sets of whole numbers, or [low, high) where values are fractions.
+
+    A literal b cuts the line into what is below it, b itself, and what is above: with G(x) the share of an
+    interval up to x, these have G(b-), G(b) - G(b-) and 1 - G(b). A single fraction has no share of an
+    interval that is not a point, but is possible. An interval with low = high is that value.
+    """
+    points, truth = _pieces(tests, kind)
+    size = high - low + 1 if whole else high - low
+    edges = np.zeros((2 * len(points) + 2, len(nodes)))  # G before and at each point, between 0 and 1
+    edges[-1] = 1.0
+    possible = np.zeros((2 * len(points) + 1, len(nodes)), dtype=np.bool_)
+    for i, point in enumerate(points):
+        if whole:
+            before, upto = _float(math.ceil(point) - 1), _float(math.floor(point))
+            edges[2 * i + 1] = np.clip(before - low + 1, 0, size) / size
+            edges[2 * i + 2] = np.clip(upto - low + 1, 0, size) / size
+        else:
+            at = _float(point)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                inside = np.clip((at - low) / size, 0.0, 1.0)
+            edges[2 * i + 1] = np.where(size > 0, inside, at > low)
+            edges[2 * i + 2] = np.where(size > 0, inside, at >= low)
+            possible[2 * i + 1] = (low <= at) & (at < high)
+    share = np.diff(edges, axis=0)
+    return Part(nodes, truth, share, possible | (share > 0))
+
+
+def universe(tests: Sequence[Test], kind: str) -> Bools:
+    """The patterns that some number (or day) has: (patterns, tests)."""
+    return _pieces(tests, kind)[1]
+
+
+def _pieces(tests: Sequence[Test], kind: str) -> tuple[list[Fraction], Bools]:
+    """The literals in order, and the truth on what lies below the first, at it, above it, at the second, and so on."""
+    literals = [_literals(test, kind) for test in tests]
+    points = sorted({point for found in literals for point in found})
+    number = {point: 2 * i + 1 for i, point in enumerate(points)}
+    piece = np.arange(2 * len(points) + 1)
+    truth = np.zeros((len(piece), len(tests)), dtype=np.bool_)
+    for column, (test, found) in enumerate(zip(tests, literals, strict=True)):
+        at = [number[point] for point in found]
+        match test.op:
+            case "=" | "in":
+                truth[at, column] = True
+            case "<":
+                truth[:, column] = piece < at[0]
+            case "<=":
+                truth[:, column] = piece <= at[0]
+            case ">":
+                truth[:, column] = piece > at[0]
+            case ">=":
+                truth[:, column] = piece >= at[0]
+    return points, truth
+
+
+def _literals(test: Test, kind: str) -> list[Fraction]:
+    """A test's literals as numbers or days; what cannot be compared is refused as for known values."""
+    holds(test, [date(2000, 1, 1)] if kind == "date" else [0])
+    if test.op == "null":
+        return []
+    found = cast(frozenset[Scalar], test.value) if test.op == "in" else [cast(Scalar, test.value)]
+    if kind == "date":
+        return [Fraction((datetime.fromisoformat(str(one)) - _EPOCH) // timedelta.resolution, _DAY // timedelta.resolution) for one in found]  # fmt: skip # noqa: E501
+    return [Fraction(number_from(one.strip()) or 0) if isinstance(one, str) else Fraction(one) for one in found]
+
+
+def _float(number: Fraction | int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def density(found: Floats, low: Floats, high: Floats, *, whole: bool) -> tuple[Ints, Ints, Floats]:
+    """Which intervals hold which numbers, and the probability of each: 1 / size, a density where values are fractions."""
+    size = np.where(high > low, high - low + 1 if whole else high - low, 1.0)
+    step = max(1, 2**22 // max(len(low), 1))
+    values, spans = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for at in range(0, len(found), step):
+        some = found[at : at + step, None]
+        inside = (low <= some) & ((some <= high) if whole else (some < high) | ((some == high) & (low == high)))
+        if whole:
+            inside &= np.floor(some) == some
+        value, span = np.nonzero(inside)
+        values.append(value + at)
+        spans.append(span)
+    span = np.concatenate(spans)
+    return np.concatenate(values), span, 1.0 / size[span]
+
+
+def draw(low: Floats, high: Floats, random: np.random.Generator, *, whole: bool) -> Floats:
+    """One number of each interval, each equally likely."""
+    if whole:
+        return low + np.floor(random.random(len(low)) * (high - low + 1))
+    return cast(Floats, low + random.random(len(low)) * (high - low))
+
+
+def typed(found: Floats, kind: Literal["number", "date"], *, whole: bool) -> pa.Array:
+    """Numbers as integers or fractions, days as dates or times."""
+    if kind == "date":
+        if whole:
+            return pa.array(found.astype(np.int32), pa.int32()).cast(pa.date32())
+        micros: NDArray[np.int64] = np.round(found * 86_400_000_000).astype(np.int64)
+        return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
+    return pa.array(found.astype(np.int64)) if whole else pa.array(found)

@@ -1,0 +1,186 @@
+"""Beliefs before and after: how a release changes what an attacker thinks of each person (l-diversity, Section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.encoding.native import to_native
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.releases.base import Release, load
+from jali.releases.generalized import Generalized
+from jali.releases.original import node_numbers
+from jali.show import lines_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Prior and posterior belief of each sensitive value, for each quasi-identifier combination in the population."""
+
+    quasi: pa.Table  # (combinations) whose group was published
+    column: str
+    values: tuple[str | None, ...]
+    prior: Floats  # (combinations, values) f(s | q)
+    posterior: Floats  # (combinations, values) β of Theorem 3.1
+    possible: NDArray[np.bool_]  # (combinations, values) whether somebody of the population has q and s
+    outside: int  # combinations of the population whose group the release does not have
+
+    @cached_property
+    def largest_change(self) -> float:
+        """The largest |posterior − prior|."""
+        return float(np.abs(self.posterior - self.prior).max(initial=0.0))
+
+    def positive(self, delta: float = 0.05) -> pa.Table:
+        """Positive disclosures: posterior above 1 − δ for a value that somebody there has (Definition 3.1)."""
+        return self._rows((self.posterior > 1 - delta) & self.possible)
+
+    def negative(self, epsilon: float = 0.05) -> pa.Table:
+        """Negative disclosures: posterior below ε where somebody there has another value (Definition 3.2)."""
+        others = self.possible.sum(axis=1, keepdims=True) - self.possible > 0
+        return self._rows((self.posterior < epsilon) & others)
+
+    def breaches(self, rho1: float, rho2: float) -> pa.Table:
+        """(ρ1, ρ2)-breaches: from below ρ1 to above ρ2, or from above 1 − ρ1 to below 1 − ρ2 (Definition 3.3)."""
+        if not 0 <= rho1 <= rho2 <= 1:
+            raise InputError("(ρ1, ρ2): 0 ≤ ρ1 ≤ ρ2 ≤ 1", got=f"({rho1}, {rho2})")
+        up = (self.prior < rho1) & (self.posterior > rho2)
+        down = (self.prior > 1 - rho1) & (self.posterior < 1 - rho2)
+        return self._rows(up | down)
+
+    def frame(self, kind: str = "arrow") -> Any:
+        """Every combination and value with both beliefs."""
+        return to_native(self._rows(np.ones(self.prior.shape, dtype=bool)), kind)
+
+    def _rows(self, which: NDArray[np.bool_]) -> pa.Table:
+        row, value = np.nonzero(which)
+        columns = {name: self.quasi[name].take(pa.array(row)) for name in self.quasi.column_names}
+        labels = pa.array(self.values, pa.string()).take(pa.array(value))
+        return pa.table(columns | {self.column: labels, "prior": self.prior[which], "posterior": self.posterior[which]})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, without single combinations."""
+        return {
+            "column": self.column,
+            "combinations": self.quasi.num_rows,
+            "outside": self.outside,
+            "largest_change": self.largest_change,
+            "positive_disclosures": self.positive().num_rows,
+            "negative_disclosures": self.negative().num_rows,
+        }
+
+    def __repr__(self) -> str:
+        rows = [
+            ("sensitive column", self.column),
+            ("combinations of quasi-identifiers", f"{self.quasi.num_rows:,}"),
+            ("of the population, outside the release", f"{self.outside:,}"),
+            ("largest change of belief", f"{self.largest_change:.4f}"),
+            ("positive disclosures (above 95 %)", f"{self.positive().num_rows:,}"),
+            ("negative disclosures (below 5 %)", f"{self.negative().num_rows:,}"),
+        ]
+        return "\n".join(lines_of(rows))
+
+
+def beliefs(
+    release: Release | str | Path, population: Table | Any, *, sensitive: str | None = None, frequency: str = "frequency"
+) -> Beliefs:
+    """Prior and posterior beliefs of an attacker who knows the population's joint frequencies (Theorem 3.1).
+
+    `population` is a table (with weights, if they are its frequencies), or a frame of quasi-identifiers, the sensitive
+    column and a column of joint frequencies.
+    """
+    found = load(release) if isinstance(release, (str, Path)) else release
+    if not isinstance(found, Generalized):
+        raise InputError(f"beliefs are not defined for a {found.kind} release")
+    counts = found.counts()
+    column = counts.column(sensitive, asked_by="beliefs").name
+    if not isinstance(population, Table):
+        population = _population(found, population, column, frequency)
+    codes, joint = _joint(population, column)
+    group = _groups(found, population, codes)
+    known = group >= 0
+    labels, n = _published(found, population, column)
+    prior, posterior = _theorem(joint[known], group[known], n)
+    quasi = {c.name: c.labels.take(pa.array(codes[known, i])) for i, c in enumerate(population.quasi)}
+    return Beliefs(pa.table(quasi), column, labels, prior, posterior, joint[known] > 0, int((~known).sum()))
+
+
+def _population(release: Generalized, frame: Any, column: str, frequency: str) -> Table:
+    from jali.releases.original import builders
+    from jali.sources.frames import table
+
+    return table(frame, quasi=builders(release), sensitive=[column], weights=frequency)
+
+
+def _joint(population: Table, column: str) -> tuple[NDArray[np.int32], Floats]:
+    """The population's combinations and f(q, s): (combinations, values)."""
+    frequencies = population.frequencies
+    names = [c.name for c in population.sensitive]
+    if column not in names:
+        raise InputError(f'the population has no sensitive column "{column}"', do="name it: sensitive=[…]")
+    index = names.index(column)
+    value = frequencies.joint[frequencies.value, index]
+    width = len(population[column].values)
+    joint = np.bincount(
+        frequencies.combination * width + value, weights=frequencies.weight, minlength=frequencies.combinations * width
+    )
+    return frequencies.codes, joint.reshape(frequencies.combinations, width)
+
+
+def _groups(release: Generalized, population: Table, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The published group of each combination: its own, else the suppressed one, else -1."""
+    quasi = release.of_role("quasi")
+    first = release._group[1]
+    nodes = [node_numbers(p, population[p.name])[codes[:, i]] for p, i in ((p, _index(population, p.name)) for p in quasi)]
+    shown = [p.codes[first].astype(np.int64) for p in quasi]
+    outside = np.any([n < 0 for n in nodes], axis=0)
+    both = [(np.concatenate([np.maximum(n, 0), s]), len(p.labels)) for n, s, p in zip(nodes, shown, quasi, strict=True)]
+    number, _ = combine(both, len(codes) + len(first))
+    of_number = np.full(int(number.max()) + 1, -1, dtype=np.int64)
+    of_number[number[len(codes) :]] = np.arange(len(first))
+    hidden = release.group_of_rows[release.hidden_rows]
+    group = np.where(outside, -1, of_number[number[: len(codes)]])
+    return np.where(group < 0, int(hidden[0]), group) if len(hidden) else group
+
+
+def _index(population: Table, name: str) -> int:
+    names = [c.name for c in population.quasi]
+    if name not in names:
+        raise InputError(f'the population has no quasi-identifier "{name}"')
+    return names.index(name)
+
+
+def _published(release: Generalized, population: Table, column: str) -> tuple[tuple[str | None, ...], Floats]:
+    """The labels of the population's values and n(q*, s): (groups, values)."""
+    published, labels = release[column], population[column].labels.to_pylist()
+    position = {label: i for i, label in enumerate(labels)}
+    shown = published.labels.to_pylist()
+    if any(label not in position for label in shown):
+        raise InputError(f'the population lacks a published value of "{column}"', do="give frequencies for every published value")
+    value = np.array([position[label] for label in shown])[published.codes]
+    groups = len(release._group[1])
+    n = np.bincount(release.group_of_rows.astype(np.int64) * len(labels) + value, minlength=groups * len(labels))
+    return tuple(labels), n.reshape(groups, len(labels)).astype(np.float64)
+
+
+def _theorem(joint: Floats, group: NDArray[np.int64], n: Floats) -> tuple[Floats, Floats]:
+    """α = f(s | q), β ∝ n(q*, s) · f(q, s) / f(q*, s)  (Equation 1)."""
+    block = np.zeros_like(n)
+    np.add.at(block, group, joint)
+    if bool(((n > 0) & (block == 0))[np.unique(group)].any()):
+        raise InputError("the population gives a published value no chance in its group", do="use a population that contains the table")
+    prior = joint / joint.sum(axis=1, keepdims=True)
+    ratio = np.divide(joint, block[group], out=np.zeros_like(joint), where=block[group] > 0)
+    weighted = n[group] * ratio
+    total = weighted.sum(axis=1, keepdims=True)
+    posterior = np.divide(weighted, total, out=np.full_like(weighted, np.nan), where=total > 0)
+    return prior, np.where(np.isnan(posterior), prior, posterior)
