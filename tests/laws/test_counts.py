@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jali.errors import InputError
-from jali.principles.counts import Counts, Sensitive, dense
+from jali.principles.counts import Counts, GivenCounts, Sensitive, dense
 from oracles.principles import counts_by_group, people_by_group
 
 S = ("s1", "s2", "s3", None)
@@ -156,6 +156,19 @@ def test_an_empty_table_counts_nobody() -> None:
     assert counts.size.tolist() == [0, 0]
     assert counts.cells("S").n.tolist() == []
     assert counts.reference("V").tolist() == [0, 0, 0]
+
+
+def test_published_counts_of_people_are_judged_as_they_are_and_never_added_up() -> None:
+    """Nobody knows who is in two of the groups; an empty answer would pass for a group that holds."""
+    none = np.zeros(0, dtype=np.int64)
+    given = {"S": np.array([[0, 0, 2], [0, 1, 2]])}
+    references = {"S": np.array([2, 2, 0, 0])}
+    counts = GivenCounts(1, none, none, none, COLUMNS[:1], sizes=np.array([3]), given=given, references=references)
+    assert laid_out(counts, "S") == [[2, 2, 0, 0]]
+    assert counts.size.tolist() == [3]
+    for refused in (counts.merged, lambda: counts.split("S")):
+        with pytest.raises(InputError):
+            refused()
 
 
 @pytest.mark.parametrize("matrix", [np.zeros(3), np.array([[1, -1]])])

@@ -479,6 +479,51 @@ def test_merging_groups_never_breaks_a_multi_attribute_principle(rows: list, int
         assert_joining_helps(MultiAttribute(inner), rows_counted(rows, groups=4), into)
 
 
+people = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=30)
+
+
+def people_counted(rows: Sequence[tuple[int, int, int]]) -> Counts:
+    """Counts from literal rows (person, group, value)."""
+    person, group, value = (np.array(column) for column in zip(*rows, strict=True))
+    return Counts(4, group, value, np.ones_like(group), (column_of(3),), np.arange(3)[:, None], person)
+
+
+@given(people, st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_merging_groups_of_different_people_never_breaks_a_monotone_principle(rows: list, into: list[int]) -> None:
+    """People may have several values, as long as nobody is in two groups."""
+    counts = people_counted([(10 * group + person, group, value) for person, group, value in rows])
+    for principle in every_principle(3):
+        assert_joining_helps(principle, counts, into)
+
+
+@given(people, st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_merging_groups_that_share_people_breaks_only_principles_that_say_so(rows: list, into: list[int]) -> None:
+    """Somebody in both groups is counted once in the joined one, so counts do not add up."""
+    assert MultiAttribute(KAnonymity(2)).monotone_for_spread_people
+    for principle in [*every_principle(3), *(MultiAttribute(p) for p in every_principle(3))]:
+        if principle.monotone_for_spread_people:
+            assert_joining_helps(principle, people_counted(rows), into)
+
+
+def test_people_in_two_groups_break_what_adds_counts_up() -> None:
+    """One person in both groups holds value 1, two others value 0: half and half in each group, two to one in both."""
+    counts = people_counted([(0, 0, 0), (1, 0, 1), (2, 1, 0), (1, 1, 1)])
+    for principle in (AlphaAnonymity(0.5, 2), FrequencyDiversity(2), EntropyDiversity(2), RecursiveDiversity(1.5, 2)):
+        assert principle.holds(counts).all()
+        assert not principle.holds(counts.merged()).any()
+        assert not principle.monotone_for_spread_people
+
+
+@given(matrices(few))
+def test_where_size_alone_is_judged_the_least_size_says_it_all(matrix: Matrix) -> None:
+    """A search may skip the sensitive values of such a principle."""
+    counts = counts_of(matrix)
+    for principle in [*every_principle(len(matrix[0])), MultiAttribute(KAnonymity(3))]:
+        if principle.judges_size_alone:
+            enough = (counts.size >= principle.least_size()) | (counts.size == 0)
+            assert principle.holds(counts).tolist() == enough.tolist()
+
+
 @given(matrices(few))
 def test_a_group_smaller_than_the_least_size_never_holds(matrix: Matrix) -> None:
     """Searches skip such groups without judging them."""
@@ -490,23 +535,26 @@ def test_a_group_smaller_than_the_least_size_never_holds(matrix: Matrix) -> None
 
 
 @pytest.mark.parametrize(
-    "principle",
+    ("principle", "least"),
     [
-        KAnonymity(6),
-        AlphaAnonymity(0.3, 2),
-        DistinctDiversity(4),
-        FrequencyDiversity(2.5),
-        EntropyDiversity(4),
-        RecursiveDiversity(3, 4),
-        RecursiveDiversity(0.4, 2),
-        RecursiveDiversity(0.5, 3),
-        MultiAttribute(DistinctDiversity(3)),
+        (KAnonymity(6), 6),
+        (AlphaAnonymity(0.3, 2), 4),
+        (AlphaAnonymity(0.25, 2), 4),
+        (DistinctDiversity(4), 4),
+        (FrequencyDiversity(2.5), 3),
+        (EntropyDiversity(4), 4),
+        (RecursiveDiversity(3, 4), 4),
+        (RecursiveDiversity(0.4, 2), 4),
+        (RecursiveDiversity(0.5, 3), 5),
+        (MultiAttribute(DistinctDiversity(3)), 3),
     ],
     ids=repr,
 )
-def test_a_group_of_the_least_size_can_hold(principle: Principle) -> None:
-    """The bound is as large as it can be: that many people, all different, hold."""
-    assert principle.holds(counts_of([[1] * principle.least_size()])).all()
+def test_a_group_of_the_least_size_can_hold(principle: Principle, least: int) -> None:
+    """The bound is as large as it can be: that many people, all different, hold, and one fewer do not."""
+    assert principle.least_size() == least
+    assert principle.holds(counts_of([[1] * least])).all()
+    assert not principle.holds(counts_of([[1] * (least - 1)])).any()
 
 
 @given(matrices(few))

@@ -1,8 +1,8 @@
-"""Hierarchies as people write them: bands, mask, dates, suppress; each is bound to a column's values later."""
+"""Hierarchies as people write them: bands, mask, dates, suppress; and what a column gets that has none."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -13,30 +13,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
-from jali.encoding.hierarchy import ROOT, Hierarchy, from_labels
+from jali.encoding.bands import Bands, Number
+from jali.encoding.builder import Builder
+from jali.encoding.hierarchy import ROOT, Hierarchy, Level, Step, by_label, from_steps
 from jali.errors import HierarchyError, InputError
 
-Number = int | float | Fraction
+__all__ = [
+    "Automatic", "Bands", "Builder", "Dates", "Mask", "Suppress", "bands", "builder_of", "dates", "mask", "suppress",
+]  # fmt: skip
 
-
-@dataclass(frozen=True)
-class Builder(ABC):
-    """A hierarchy that waits for its column: says which values there are, then what they become."""
-
-    reads_text: ClassVar[bool] = False  # whether a file's column is read as text, so that 01234 keeps its zero
-    judges_groups: ClassVar[bool] = False  # whether a sensitive column is judged by the first level's groups
-
-    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
-        """The values of the column in order (the missing one last), and whether they were declared."""
-        return v.ordered(present), False
-
-    @abstractmethod
-    def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
-        """The hierarchy over these values."""
-
-
-def _root(values: pa.Array) -> pa.Array:
-    return pa.array([ROOT] * len(values), pa.string())
+LONGEST_MASKED = 100
+"""Characters of the longest value that mask() takes: each is a level."""
 
 
 @dataclass(frozen=True)
@@ -47,180 +34,96 @@ class Suppress(Builder):
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """Two levels: the values and the root."""
-        labels = [v.texts(values), _root(values)]
-        return from_labels(column, labels, declared=declared, chosen=self.chosen, made_by="suppress()")
+        return from_steps(column, v.texts(values), [], declared=declared, chosen=self.chosen, made_by="suppress()")
 
 
 @dataclass(frozen=True)
 class Mask(Builder):
-    """Hide characters from the right: 13053, 1305*, 130**, …, `*`."""
+    """Hide characters from the right, the first one last: 13053, 1305*, 130**, …, `*`."""
 
     reads_text: ClassVar[bool] = True
 
-    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
+    def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as text."""
-        return v.ordered(v.texts(present)), False
+        return v.texts(present)
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """One level per character of the longest value, then the root."""
-        found = v.texts(values).to_pylist()
-        longest = max((len(text) for text in found if text is not None), default=0)
-        labels = [v.texts(values)]
-        for hidden in range(1, longest):
-            labels.append(pa.array([None if t is None else _masked(t, hidden) for t in found], pa.string()))
-        return from_labels(column, [*labels, _root(values)], declared=declared, made_by="mask()")
-
-
-def _masked(text: str, hidden: int) -> str:
-    kept = max(len(text) - hidden, 0)
-    return text[:kept] + ROOT * (len(text) - kept)
-
-
-@dataclass(frozen=True)
-class Bands(Builder):
-    """Numbers into bands of the given widths, each a multiple of the one before."""
-
-    judges_groups: ClassVar[bool] = True
-
-    widths: tuple[Number, ...]
-    origin: Number = 0
-    low: Number | None = None
-    high: Number | None = None
-    chosen: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.widths:
-            raise HierarchyError("bands() needs at least one width", do="e.g. bands(5, 10, 20)")
-        exact = [_exact("a width of bands()", w) for w in self.widths]
-        _exact("origin of bands()", self.origin)
-        if min(exact) <= 0:
-            raise HierarchyError("the widths of bands() must be positive", got=self._args())
-        for finer, coarser in zip(exact, exact[1:], strict=False):
-            if coarser <= finer or (coarser / finer).denominator != 1:
-                raise HierarchyError(
-                    "each width of bands() must be a multiple of the one before",
-                    got=self._args(),
-                    do=f"change {float(coarser):g} to {float(finer * 2):g} or another multiple of {float(finer):g}",
-                )
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise HierarchyError("bands(): low is above high", got=f"low={self.low}, high={self.high}")
-
-    def _args(self) -> str:
-        return ", ".join(_text(Fraction(str(w))) for w in self.widths)
-
-    def _call(self) -> str:
-        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
-        return f"bands({self._args()}{''.join(f', {n}={_text(Fraction(str(x)))}' for n, x in named if x is not None)})"
-
-    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
-        """All whole numbers between `low` and `high` where both are given, else the numbers that occur."""
-        if v.kind_of(present) != "number":
-            if len(present.drop_null()) == 0:
-                present = pa.nulls(len(present), pa.int64())
-            elif pa.types.is_string(present.type) and v.kind_of(v.inferred(present)) == "number":
-                present = v.inferred(present)
-            else:
-                raise HierarchyError(f'bands() of column "{column}" needs numbers', do="use mask(), suppress() or a taxonomy")
-        occurring = v.ordered(present)
-        found = v.numbers(occurring)
-        assert found is not None
-        outside = ((found < self.low) if self.low is not None else False) | ((found > self.high) if self.high is not None else False)
-        if bool(np.any(outside)):
+        texts = v.texts(values)
+        lengths = pc.utf8_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+        longest = int(lengths.max(initial=0))
+        if longest > LONGEST_MASKED:
             raise HierarchyError(
-                f'column "{column}" has values outside the declared bounds',
-                got=f"low={self.low}, high={self.high}",
-                do="widen the bounds of bands() or correct the values",
-                value=occurring[int(np.argmax(outside))].as_py(),
+                f'mask() of column "{column}": the longest value has {longest} characters',
+                do=f"mask() takes up to {LONGEST_MASKED}; use suppress() or a taxonomy",
             )
-        if self.low is None or self.high is None or not v.is_whole(occurring):
-            return occurring, False
-        low, high = int(np.ceil(float(self.low))), int(np.floor(float(self.high)))
-        if high - low > 10_000_000:
-            raise HierarchyError(f'bands() of column "{column}": more than ten million declared values', do="leave out low and high")
-        declared = pa.array(np.arange(low, high + 1), pa.int64())
-        missing = [pa.nulls(1, pa.int64())] if occurring.null_count else []
-        return pa.concat_arrays([declared, *missing]), True
-
-    def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
-        """One level per width, then the root."""
-        found = v.numbers(values)
-        assert found is not None
-        origin, widths = _exact("origin", self.origin), [_exact("width", w) for w in self.widths]
-        whole = v.is_whole(values) and origin.denominator == 1 and all(w.denominator == 1 for w in widths)
-        labels, intervals = [v.texts(values)], {}
-        for level, width in enumerate(widths, start=1):
-            number = _band(found, values, origin, width)
-            lows = [None if np.isnan(i) else origin + int(i) * width for i in number]
-            highs = [None if low is None else low + width - (1 if whole else 0) for low in lows]
-            close = "]" if whole else ")"
-            labels.append(
-                pa.array(
-                    [None if a is None or b is None else f"[{_text(a)}, {_text(b)}{close}" for a, b in zip(lows, highs, strict=True)],
-                    pa.string(),
-                )
-            )
-            intervals[level] = (_floats(lows), _floats(highs))
-        return from_labels(
-            column, [*labels, _root(values)], intervals=intervals, declared=declared, chosen=self.chosen,
-            made_by=self._call(), whole=whole,
-        )  # fmt: skip
+        steps = [by_label(_masked(texts, lengths, hidden)) for hidden in range(1, longest)]
+        return from_steps(column, texts, steps, declared=declared, made_by="mask()")
 
 
-def _band(numbers: NDArray[np.float64], values: pa.Array, origin: Fraction, width: Fraction) -> NDArray[np.float64]:
-    """The number of each value's band, exact at the edges: near one, the decimal that was written decides."""
-    quotient = (numbers - float(origin)) / float(width)
-    band = np.floor(quotient)
-    near = np.flatnonzero(np.abs(quotient - np.round(quotient)) < 1e-6)
-    written = v.texts(values.take(pa.array(near)))
-    for index, text in zip(near, written.to_pylist(), strict=True):
-        band[index] = (Fraction(text) - origin) // width
-    return band
-
-
-def _exact(name: str, number: Number) -> Fraction:
-    if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not np.isfinite(float(number)):
-        raise HierarchyError(f"{name} must be a finite number", got=repr(number))
-    return number if isinstance(number, Fraction) else Fraction(str(number))
-
-
-def _text(number: Fraction) -> str:
-    return str(number.numerator) if number.denominator == 1 else repr(float(number))
-
-
-def _floats(numbers: list[Fraction | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if n is None else float(n) for n in numbers])
-
-
-_CALENDAR = ("%Y-%m-%d", "%Y-%m", "quarter", "%Y", "decade")
+def _masked(texts: pa.Array, lengths: NDArray[np.int32], hidden: int) -> pa.Array:
+    """The texts without their last characters; one always stays, so that no label reads as the root."""
+    parts, order = [], []
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        some = texts.take(pa.array(rows))
+        kept = int(max(length - hidden, min(length, 1)))
+        cut = pc.utf8_slice_codeunits(some, 0, kept) if kept else some
+        parts.append(pc.binary_join_element_wise(cut, ROOT * (int(length) - kept), ""))
+        order.append(rows)
+    back = np.argsort(np.concatenate(order), kind="stable")
+    return pa.concat_arrays(parts).take(pa.array(back))
 
 
 @dataclass(frozen=True)
 class Dates(Builder):
     """Days into months, quarters, years and decades."""
 
-    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
-        """The dates that occur."""
+    chosen: bool = False
+
+    def typed(self, column: str, present: pa.Array) -> pa.Array:
+        """The values as dates."""
         if v.kind_of(present) == "text":
-            typed = v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), pa.date32())
-            present = typed
+            present = v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), pa.date32())
         if v.kind_of(present) != "date":
-            raise HierarchyError(f'dates() of column "{column}" needs dates', do='write them as 2020-05-17, or use mask()')
-        return v.ordered(present), False
+            raise HierarchyError(
+                f'dates() of column "{column}" needs dates', do="write them as 2020-05-17, or use mask()"
+            )
+        return present
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """Day (where values have a time of day), month, quarter, year, decade, then the root."""
+        timed = not v.is_whole(values)
         day = values.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
-        has_time = not v.is_whole(values)
-        labels, intervals = [v.texts(values) if has_time else v.texts(day)], {}
-        for unit in ("day", "month", "quarter", "year", "decade")[0 if has_time else 1 :]:
-            first = pc.floor_temporal(day, multiple=10 if unit == "decade" else 1, unit="year" if unit == "decade" else unit)
-            labels.append(_calendar(first.cast(pa.date32()), unit))
-            low = v.days(first)
-            intervals[len(labels) - 1] = (low, _end(first, unit))
-        return from_labels(column, [*labels, _root(values)], intervals=intervals, declared=declared, made_by="dates()")
+        units = ("day", "month", "quarter", "year", "decade")[0 if timed else 1 :]
+        steps = [_calendar(day, unit, timed=timed) for unit in units]
+        return from_steps(
+            column, v.texts(values), steps, declared=declared, chosen=self.chosen, made_by="dates()", whole=not timed
+        )
 
 
-def _calendar(first: pa.Array, unit: str) -> pa.Array:
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+
+
+def _calendar(day: pa.Array, unit: str, *, timed: bool) -> Step:
+    """The level of a calendar unit: its last day ends it, or the next day's beginning where values have a time."""
+    days = day.to_numpy(zero_copy_only=False).astype("datetime64[D]")
+    if unit == "day":
+        first, after = days, days + np.timedelta64(1, "D")
+    else:
+        width = _MONTHS[unit]
+        month = days.astype("datetime64[M]")
+        count = month.astype(np.int64)  # months since 1970, the first of a decade
+        start = (month - (count % width).astype("timedelta64[M]")).astype("datetime64[M]")
+        first, after = (d.astype("datetime64[D]") for d in (start, start + np.timedelta64(width, "M")))
+    nodes, level = by_label(_calendar_label(pa.array(first).cast(pa.date32()), unit))
+    at = np.zeros(len(level), dtype=np.int64)
+    at[nodes] = np.arange(len(nodes))
+    low, high = (np.where(np.isnat(d), np.nan, d.astype(np.float64))[at] for d in (first, after))
+    return nodes, Level(level.labels, low, high if timed else high - 1)
+
+
+def _calendar_label(first: pa.Array, unit: str) -> pa.Array:
     year = pc.year(first).cast(pa.string())
     if unit == "quarter":
         return pc.binary_join_element_wise(year, pc.quarter(first).cast(pa.string()), "-Q")
@@ -229,41 +132,34 @@ def _calendar(first: pa.Array, unit: str) -> pa.Array:
     return pc.strftime(first, {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}[unit])
 
 
-def _end(first: pa.Array, unit: str) -> NDArray[np.float64]:
-    """The last day of the unit that begins there."""
-    start = first.cast(pa.date32()).to_numpy(zero_copy_only=False).astype("datetime64[M]")
-    months = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
-    if unit == "day":
-        return v.days(first)
-    last = (start + np.timedelta64(months[unit], "M")).astype("datetime64[D]") - np.timedelta64(1, "D")
-    result = last.astype("float64")
-    result[np.isnat(last)] = np.nan
-    return result
-
-
 @dataclass(frozen=True)
 class Automatic(Builder):
     """What a column gets that has no hierarchy: bands that double for numbers, dates for dates, else suppress."""
 
-    def _choice(self, values: pa.Array) -> Builder:
-        kind = v.kind_of(values)
-        if kind == "date":
-            return Dates()
-        found = v.numbers(values) if kind == "number" else None
-        if found is None or len(found[~np.isnan(found)]) < 6:
-            return Suppress(chosen=True)
-        low, high = float(np.nanmin(found)), float(np.nanmax(found))
-        width = _round_width((high - low) / 32, whole=v.is_whole(values))
-        return Bands(tuple(width * 2**step for step in range(5)), chosen=True)
-
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """Whatever fits the values; the release says that it was chosen."""
-        return self._choice(values).build(column, values, declared=declared)
+        return _choice(values).build(column, values, declared=declared)
+
+
+FEWEST_BANDED = 6
+"""Distinct numbers from which on a column gets bands rather than keep-or-hide."""
+
+
+def _choice(values: pa.Array) -> Builder:
+    kind = v.kind_of(values)
+    if kind == "date" and len(values.drop_null()):
+        return Dates(chosen=True)
+    if kind != "number" or len(values.drop_null()) < FEWEST_BANDED:
+        return Suppress(chosen=True)
+    found = v.numbers(values)
+    assert found is not None  # the kind says so
+    width = _round_width((float(np.nanmax(found)) - float(np.nanmin(found))) / 32, whole=v.is_whole(values))
+    return Bands(tuple(width * 2**step for step in range(5)), chosen=True)
 
 
 def _round_width(width: float, *, whole: bool) -> Number:
     """A width people would choose: 1, 2 or 5 times a power of ten, not below the given one."""
-    power = Fraction(10) ** int(np.floor(np.log10(width)))
+    power = Fraction(10) ** math.floor(math.log10(width))
     nice = next(m * power for m in (1, 2, 5, 10) if float(m * power) >= width * (1 - 1e-12))
     if whole:
         nice = max(nice, Fraction(1))
@@ -279,7 +175,7 @@ def bands(*widths: Number, origin: Number = 0, low: Number | None = None, high: 
 
 
 def mask() -> Builder:
-    """Characters hidden from the right, one more at each level: 13053, 1305*, 130**, …, `*`."""
+    """Characters hidden from the right, one more at each level and the first one last: 13053, 1305*, 130**, …, `*`."""
     return Mask()
 
 
@@ -301,6 +197,6 @@ def builder_of(column: str, given: object) -> Builder:
         return given
     raise InputError(
         f'column "{column}": not a hierarchy',
-        got=type(given).__name__,
-        do="use jali.bands, mask, dates, suppress or taxonomy, or None for one that jali chooses",
+        got=f"{given.__name__} without ()" if callable(given) and hasattr(given, "__name__") else type(given).__name__,
+        do="use jali.bands(…), mask(), dates(), suppress() or taxonomy(…), or None for one that jali chooses",
     )

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from jali.principles.counts import Counts, Ints, Sensitive
 
-_WIDEST = 2**62
+_WIDEST = 2**62  # a key must fit into 64 bits
+_COUNTED = 4  # possible keys per row up to which a table of them beats hashing
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +64,33 @@ def _pairs(first: Ints, second: Ints) -> Ints:
 def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tuple[NDArray[np.int32], Ints]:
     """Number the distinct rows of several code columns (codes, how many values), in the order of their codes.
 
-    Returns the number of each row and, for each number, one row that has it.
+    Returns the number of each row and, for each number, the first row that has it.
     """
     key = np.zeros(rows, dtype=np.int64)
     width = 1
     for codes, values in columns:
         if width * max(values, 1) >= _WIDEST:
-            key, width = _numbered(key)
-        key = key * np.int64(max(values, 1)) + codes
+            number, width = _numbered(key, width)
+            key = number.astype(np.int64)
+        key *= max(values, 1)
+        key += codes
         width *= max(values, 1)
-    encoded = pc.dictionary_encode(pa.array(key))
+    number, count = _numbered(key, width)
+    first = np.zeros(count, dtype=np.int64)
+    first[number[::-1]] = np.arange(rows - 1, -1, -1)
+    return number, first
+
+
+def _numbered(key: Ints, width: int) -> tuple[NDArray[np.int32], int]:
+    """Number the distinct keys, all below the width, in their order; and how many there are."""
+    if width <= max(_COUNTED * len(key), 1024):  # a table of all possible keys is smaller than the keys that occur
+        present = np.zeros(width, dtype=bool)
+        present[key] = True
+        rank = np.cumsum(present, dtype=np.int32)
+        rank -= 1
+        return rank[key], int(rank[-1]) + 1
+    encoded = pc.dictionary_encode(pa.array(key))  # hashing the rows, then sorting only what is distinct
     keys = encoded.dictionary.to_numpy()
-    order = np.argsort(keys, kind="stable")
     rank = np.empty(len(keys), dtype=np.int32)
-    rank[order] = np.arange(len(keys), dtype=np.int32)
-    number = rank[encoded.indices.to_numpy()]
-    sample = np.zeros(len(keys), dtype=np.int64)
-    sample[number[::-1]] = np.arange(rows - 1, -1, -1)
-    return number, sample
-
-
-def _numbered(key: Ints) -> tuple[Ints, int]:
-    _, number = np.unique(key, return_inverse=True)
-    number = number.reshape(-1).astype(np.int64)
-    return number, int(number.max(initial=0)) + 1
+    rank[np.argsort(keys, kind="stable")] = np.arange(len(keys), dtype=np.int32)
+    return rank[encoded.indices.to_numpy()], len(keys)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.errors import HierarchyError
@@ -20,7 +21,7 @@ ROOT = "*"
 class Level:
     """One level's nodes: what they are called and, for bands and dates, which interval each covers."""
 
-    labels: pa.Array  # (nodes,) text; null is the missing value
+    labels: pa.Array  # (nodes,) text, each once; null is the missing value
     low: NDArray[np.float64] | None = None  # (nodes,) nan for a node that is no interval
     high: NDArray[np.float64] | None = None  # (nodes,) the last value of it, or its end where values are fractions
 
@@ -47,27 +48,32 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         values = len(self.maps[0]) if self.maps else 0
-        if len(self.maps) < 1 or not np.array_equal(self.maps[0], np.arange(values)):
+        if not self.maps or not np.array_equal(self.maps[0], np.arange(values)) or len(self.levels[0]) != values:
             raise HierarchyError(f'hierarchy of "{self.column}": level 0 must be the values themselves')
-        parents = []
-        for level in range(1, len(self.maps)):
-            parents.append(self._parents(level))
         if len(self.levels[-1]) != 1:
             raise HierarchyError(
                 f'hierarchy of "{self.column}": the top level must be one value that covers all',
                 got=f"{len(self.levels[-1])} values",
                 do='add a last column "*"',
             )
-        object.__setattr__(self, "parents", tuple(parents))
+        object.__setattr__(self, "parents", tuple(self._parents(level) for level in range(1, len(self.maps))))
 
     def _parents(self, level: int) -> NDArray[np.int32]:
+        """The node at this level of each node one level below."""
+        here = self.levels[level].labels
+        if len(here) > 1 and int(pc.index(here, ROOT).as_py()) >= 0:
+            raise HierarchyError(
+                f'hierarchy of "{self.column}": "{ROOT}" means everything, but at level {level} it covers only some values',
+                do=f'use "{ROOT}" only where a whole level is "{ROOT}"',
+            )
         below, above = self.maps[level - 1], self.maps[level]
         parent = np.zeros(len(self.levels[level - 1]), dtype=np.int32)
         parent[below] = above
         split = np.flatnonzero(parent[below] != above)
         if len(split):
             raise HierarchyError(
-                f'hierarchy of "{self.column}" is not a tree: one value of level {level - 1} lies under two of level {level}',
+                f'hierarchy of "{self.column}" is not a tree: '
+                f"one value of level {level - 1} lies under two of level {level}",
                 do=f"give each value of level {level - 1} one value in level {level}",
                 value=self.levels[level - 1].labels[int(below[split[0]])].as_py(),
             )
@@ -89,30 +95,23 @@ class Hierarchy:
         return [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
 
     def __repr__(self) -> str:
-        sizes = " → ".join(str(len(level)) for level in self.levels)
+        sizes = " → ".join(f"{len(level):,}" for level in self.levels)
         return f"Hierarchy({self.column!r}, {self.made_by or 'levels'}: {sizes} values)"
 
 
-def from_labels(
-    column: str, labels: list[pa.Array], *, intervals: Mapping[int, tuple[Any, Any]] | None = None, **facts: Any
-) -> Hierarchy:
-    """A hierarchy from each value's label at each level: labels[level] is text, one per value.
+Step = tuple[NDArray[np.int32], Level]
+"""A level, and the node of each value at it."""
 
-    `intervals[level]` are the bounds of each value's interval at that level, nan where it has none.
-    """
-    maps, levels = [], []
-    for number, texts in enumerate(labels):
-        if number == 0:
-            maps.append(np.arange(len(texts), dtype=np.int32))
-            levels.append(Level(texts))
-            continue
-        encoded = texts.dictionary_encode(null_encoding="encode")
-        nodes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-        low = high = None
-        if intervals and number in intervals:
-            first = np.zeros(len(encoded.dictionary), dtype=np.int64)
-            first[nodes[::-1]] = np.arange(len(nodes))[::-1]
-            low, high = (np.asarray(bound, dtype=np.float64)[first] for bound in intervals[number])
-        maps.append(nodes)
-        levels.append(Level(encoded.dictionary, low, high))
-    return Hierarchy(column, tuple(maps), tuple(levels), **facts)
+
+def from_steps(column: str, values: pa.Array, steps: Iterable[Step], **facts: Any) -> Hierarchy:
+    """The hierarchy of the values' texts and these levels above them; a last level with the root is added."""
+    own = (np.arange(len(values), dtype=np.int32), Level(values))
+    root = (np.zeros(len(values), dtype=np.int32), Level(pa.array([ROOT], pa.string())))
+    maps, levels = zip(own, *steps, root, strict=True)
+    return Hierarchy(column, maps, levels, **facts)
+
+
+def by_label(labels: pa.Array) -> Step:
+    """The level at which each value has this label: nodes in the order in which they first occur."""
+    encoded = labels.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), Level(encoded.dictionary)

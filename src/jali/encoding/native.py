@@ -21,7 +21,12 @@ def to_native(table: pa.Table, kind: str) -> Any:
     try:
         library = importlib.import_module(kind)
     except ModuleNotFoundError:
-        raise InputError(f"{kind} is not installed", do=f'install it, or ask for frame("arrow")') from None
+        raise InputError(f"{kind} is not installed", do='install it, or ask for frame("arrow")') from None
     if kind == "polars":
         return library.from_arrow(table)
-    return table.to_pandas(types_mapper=None, date_as_object=False)
+    nullable = {pa.int64(): library.Int64Dtype(), pa.bool_(): library.BooleanDtype()}
+    columns = {
+        name: column.to_pandas(date_as_object=False, types_mapper=nullable.get if column.null_count else None)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }  # a missing number makes whole numbers floats unless their type knows missing values
+    return library.DataFrame(columns)

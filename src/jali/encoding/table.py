@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
 from jali.encoding.frequencies import Frequencies, combine
-from jali.encoding.hierarchy import Hierarchy
+from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.errors import InputError, nearest
 from jali.principles.counts import Ints, Sensitive
 
@@ -57,23 +58,24 @@ class Column:
         return np.ones(len(self.values), dtype=bool) if domain == "declared" and self.declared else self.present
 
     def sensitive(self) -> tuple[Sensitive, Ints]:
-        """The column as principles see it, and the judged value of each code."""
-        level = 1 if self.judges_groups and self.hierarchy is not None and self.hierarchy.height > 1 else 0
+        """The column as principles see it, and the judged value of each code.
+
+        Judged values are in the order of the first code of each; a taxonomy's rows give words an order.
+        """
+        ordered = self.kind in ("number", "date") or self.declared
         if self.hierarchy is None:
-            ordered = self.kind in ("number", "date")
             labels = tuple(self.labels.to_pylist())
             return Sensitive(self.name, labels, ordered), np.arange(len(labels), dtype=np.int64)
-        maps = self.hierarchy.maps
-        base = maps[level].astype(np.int64)
-        first = np.zeros(len(self.hierarchy.levels[level]), dtype=np.int64)
-        first[base[::-1]] = np.arange(len(base))[::-1]
-        order = np.argsort(first, kind="stable")  # nodes in the order of their first value
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        tree = tuple(m.astype(np.int64)[first[order]] for m in maps[level:])
-        tree = (np.arange(len(order), dtype=np.int64), *tree[1:])
-        labels = tuple(self.hierarchy.levels[level].labels.take(pa.array(order)).to_pylist())
-        return Sensitive(self.name, labels, True, tree), rank[base]
+        level = 1 if self.judges_groups else 0
+        nodes = self.hierarchy.maps[level]
+        used, first, rank = np.unique(nodes, return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        above = (m[first[order]].astype(np.int64) for m in self.hierarchy.maps[level + 1 :])
+        labels = tuple(self.hierarchy.levels[level].labels.take(pa.array(used[order])).to_pylist())
+        tree = (np.arange(len(order), dtype=np.int64), *above)
+        return Sensitive(self.name, labels, ordered, tree), position[rank.reshape(-1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +132,18 @@ class Table:
 
     def hierarchy(self, name: str) -> Hierarchy:
         """The hierarchy of a quasi-identifier."""
-        found = self[name].hierarchy
-        if found is None:
+        column = self[name]
+        if column.hierarchy is None:
             raise InputError(f'column "{name}" has no hierarchy', do="only quasi-identifiers are generalized")
-        return found
+        star = int(pc.index(column.labels, ROOT).as_py())
+        if star >= 0:
+            rows = np.flatnonzero(column.codes == star)
+            where = f" in row {rows[0] + 1}" if len(rows) and self.multiplicity is None else ""
+            raise InputError(
+                f'column "{name}" holds the value "{ROOT}"{where}, which stands for every value in a release',
+                do="give it another name, or leave it empty if it means unknown",
+            )
+        return column.hierarchy
 
     @cached_property
     def frequencies(self) -> Frequencies:
@@ -147,8 +157,8 @@ class Table:
         repeat = None if self.multiplicity is None else pa.array(np.repeat(np.arange(self.records), self.multiplicity))
         columns = {}
         for column in self.columns:
-            values = column.values.take(pa.array(column.codes))
-            columns[column.name] = values if repeat is None else values.take(repeat)
+            codes = pa.array(column.codes)
+            columns[column.name] = column.values.take(codes if repeat is None else codes.take(repeat))
         return to_native(pa.table(columns), kind or self.origin)
 
     def sample(self, share: float, *, seed: int | np.random.Generator) -> Table:
@@ -156,30 +166,42 @@ class Table:
         if not 0 < share <= 1:
             raise InputError("the share of a sample must be above 0 and at most 1", got=str(share))
         random = np.random.default_rng(seed)
-        if self.multiplicity is not None:
-            count = random.binomial(self.multiplicity, share).astype(np.int64)
-            return self._take(np.flatnonzero(count), count[count > 0])
         if self.person is not None:
             persons, index = np.unique(self.person, return_inverse=True)
-            keep = (random.random(len(persons)) < share)[index.reshape(-1)]
+            kept = np.flatnonzero((random.random(len(persons)) < share)[index.reshape(-1)])
+            count = None if self.multiplicity is None else self.multiplicity[kept]
+        elif self.multiplicity is not None:
+            drawn = random.binomial(self.multiplicity, share)
+            kept = np.flatnonzero(drawn)
+            count = drawn[kept].astype(np.int64)
         else:
-            keep = random.random(self.records) < share
-        return self._take(np.flatnonzero(keep), None)
-
-    def _take(self, index: Ints, multiplicity: Ints | None) -> Table:
-        columns = tuple(replace(column, codes=column.codes[index]) for column in self.columns)
-        return replace(
-            self,
-            columns=columns,
-            records=len(index),
-            person=None if self.person is None else self.person[index],
-            weight=None if self.weight is None else self.weight[index],
-            multiplicity=multiplicity,
-        )
+            kept, count = np.flatnonzero(random.random(self.records) < share), None
+        if len(kept) == 0:
+            raise InputError(
+                "the sample is empty", got=f"share={share} of {self.rows:,} rows", do="take a larger share"
+            )
+        return self.take(kept, count)
 
     def head(self, rows: int) -> Table:
         """The first rows, e.g. to reproduce what another tool published from a part of a table."""
-        return self._take(np.arange(min(rows, self.records)), None if self.multiplicity is None else self.multiplicity[:rows])
+        if rows < 1:
+            raise InputError("head() needs at least one row", got=str(rows))
+        if self.multiplicity is None:
+            return self.take(np.arange(min(rows, self.records)), None)
+        before = np.cumsum(self.multiplicity) - self.multiplicity
+        kept = np.flatnonzero(before < rows)
+        return self.take(kept, np.minimum(self.multiplicity[kept], rows - before[kept]))
+
+    def take(self, records: Ints, multiplicity: Ints | None) -> Table:
+        """Some of the records, each standing for so many rows (one, where that is not counted)."""
+        return replace(
+            self,
+            columns=tuple(replace(column, codes=column.codes[records]) for column in self.columns),
+            records=len(records),
+            person=None if self.person is None else self.person[records],
+            weight=None if self.weight is None else self.weight[records],
+            multiplicity=multiplicity,
+        )
 
     def with_domain(self, domain: Domain) -> Table:
         """The same table, measured over another domain."""
@@ -190,7 +212,9 @@ class Table:
         for column in self.columns:
             hierarchy = f", {column.hierarchy}" if column.hierarchy is not None else ""
             chosen = " (chosen by jali)" if column.hierarchy is not None and column.hierarchy.chosen else ""
-            lines.append(f"  {column.role:9}  {column.name}: {column.kind}, {len(column.values)} values{hierarchy}{chosen}")
+            lines.append(
+                f"  {column.role:9}  {column.name}: {column.kind}, {len(column.values)} values{hierarchy}{chosen}"
+            )
         if self.person_name:
             lines.append(f"  person     {self.person_name}: not published")
         if self.weight_name:
@@ -212,11 +236,11 @@ def _frequencies(table: Table) -> Frequencies:
     if table.person is not None:
         keys.append((table.person, int(table.person.max(initial=0)) + 1))
     entry, entry_first = combine(keys, table.records)
-    multiplicity = np.ones(table.records) if table.multiplicity is None else table.multiplicity.astype(np.float64)
-    rows = np.bincount(entry, weights=multiplicity).astype(np.int64)
-    weight = rows.astype(np.float64)
+    rows = np.bincount(entry, weights=table.multiplicity).astype(np.int64)
+    weight: NDArray[np.float64] = rows.astype(np.float64)
     if table.weight is not None:
-        weight = np.bincount(entry, weights=table.weight * multiplicity)
+        counted = table.weight if table.multiplicity is None else table.weight * table.multiplicity
+        weight = np.bincount(entry, weights=counted).astype(np.float64)
     judged = [column.sensitive() for column in sensitive]
     return Frequencies(
         codes=codes,

@@ -14,6 +14,12 @@ from jali.errors import InputError
 Kind = Literal["number", "text", "date", "boolean"]
 KINDS: tuple[Kind, ...] = ("number", "text", "date", "boolean")
 
+_WHOLE = r"^-?(0|[1-9][0-9]*)$"
+_NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$"
+_TRUTH = r"^(?i:true|false)$"
+_DAY_MICROS = 86_400_000_000
 
 
 def kind_of(values: pa.Array) -> Kind:
@@ -29,29 +35,32 @@ def kind_of(values: pa.Array) -> Kind:
 
 
 def inferred(texts: pa.Array) -> pa.Array:
-    """Distinct texts of a file as the narrowest kind that holds them all.
+    """Texts as the narrowest kind that holds them all, each in its place; blanks are missing where it is not text.
 
-    Leading zeros are kept as text; one value that is no number keeps the column text.
+    Leading zeros, whole numbers beyond 64 bits and one value that is no number keep the column text.
     """
-    filled = texts.drop_null()
+    trimmed = pc.utf8_trim_whitespace(texts)
+    trimmed = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+    filled = trimmed.drop_null()
     if len(filled) == 0:
         return texts
-    stripped = pc.utf8_trim_whitespace(filled)
-    if _all(stripped, r"^-?(0|[1-9][0-9]{0,17})$"):
-        return pc.utf8_trim_whitespace(texts).cast(pa.int64())
-    if _all(stripped, r"^-?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?$") and _all(stripped, "[0-9]"):
-        return pc.utf8_trim_whitespace(texts).cast(pa.float64())
-    if _all(filled, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"):
-        return _try(texts, pa.date32())
-    if _all(filled, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"):
-        return _try(texts, pa.timestamp("us"))
-    if _all(filled, r"^(?i:true|false)$"):
-        return pc.equal(pc.utf8_lower(texts), "true")
-    return texts
+    typed = texts
+    if _all(filled, _WHOLE):
+        typed = _try(trimmed, pa.int64())
+    elif _all(filled, _NUMBER):
+        typed = _try(trimmed, pa.float64())
+        typed = texts if infinite(typed) is not None else without_signs_of_zero(typed)
+    elif _all(filled, _DAY):
+        typed = _try(trimmed, pa.date32())
+    elif _all(filled, _TIME):
+        typed = _try(trimmed, pa.timestamp("us"))
+    elif _all(filled, _TRUTH):
+        typed = pc.equal(pc.utf8_lower(trimmed), "true")
+    return texts if kind_of(typed) == "text" else typed
 
 
 def as_kind(column: str, values: pa.Array, kind: Kind) -> pa.Array:
-    """Distinct values turned into a kind the caller asked for."""
+    """Values turned into a kind the caller asked for, each in its place."""
     if kind_of(values) == kind:
         return values
     if kind == "text":
@@ -59,10 +68,32 @@ def as_kind(column: str, values: pa.Array, kind: Kind) -> pa.Array:
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         typed = inferred(values)
         if kind == "number" and kind_of(typed) == "text":
-            typed = _try(pc.utf8_trim_whitespace(values), pa.float64())
+            typed = _as_floats(values)
         if kind_of(typed) == kind or len(values.drop_null()) == 0:
             return typed
-    raise InputError(f'column "{column}" cannot be read as {kind}', do=f'leave it out of types=, or write types={{"{column}": "text"}}')
+    raise InputError(
+        f'column "{column}" cannot be read as {kind}',
+        do=f'leave it out of types=, or write types={{"{column}": "text"}}',
+    )
+
+
+def _as_floats(values: pa.Array) -> pa.Array:
+    """Texts that the caller calls numbers, leading zeros and all; "nan" is missing."""
+    typed = _try(pc.utf8_trim_whitespace(values), pa.float64())
+    return without_signs_of_zero(typed) if pa.types.is_floating(typed.type) else values
+
+
+def without_signs_of_zero(values: pa.Array) -> pa.Array:
+    """Floats in which 0 has no sign and NaN is missing, so that equal numbers are one value."""
+    return pc.if_else(pc.is_nan(values), None, pc.add(values, 0.0))
+
+
+def infinite(values: pa.Array) -> int | None:
+    """Where the first infinite number stands, if there is one."""
+    if not pa.types.is_floating(values.type):
+        return None
+    at = int(pc.index(pc.is_inf(values), True).as_py())
+    return None if at < 0 else at
 
 
 def _all(values: pa.Array, pattern: str) -> bool:
@@ -77,13 +108,14 @@ def _try(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """Values as people read them: 39, 39.5, 2020-05-17, true."""
-    if pa.types.is_floating(values.type):
-        whole = pc.equal(pc.floor(values), values)
-        if bool(pc.all(pc.or_kleene(whole, pc.is_null(values, nan_is_null=False))).as_py()) and _fits(values):
-            return values.cast(pa.int64()).cast(pa.string())
+    """Values as people read them: 39, 39.5, 2020-05-17, true; different values read differently."""
+    if pa.types.is_floating(values.type) and is_whole(values) and _fits(values):
+        return values.cast(pa.int64()).cast(pa.string())
     if pa.types.is_timestamp(values.type):
-        return pc.strftime(values, "%Y-%m-%d %H:%M:%S")
+        if is_whole(values):
+            return values.cast(pa.date32()).cast(pa.string())
+        seconds = _try(values, pa.timestamp("s"))
+        return pc.strftime(seconds, "%Y-%m-%d %H:%M:%S")
     return values.cast(pa.string())
 
 
@@ -94,8 +126,25 @@ def _fits(values: pa.Array) -> bool:
 
 
 def ordered(values: pa.Array) -> pa.Array:
-    """Values in ascending order, the missing value last."""
-    return values.take(pc.array_sort_indices(values, null_placement="at_end"))
+    """The distinct values in ascending order, the missing value last."""
+    distinct = pc.unique(values)
+    return distinct.take(pc.array_sort_indices(distinct, null_placement="at_end"))
+
+
+def places(values: pa.Array, found: pa.Array) -> NDArray[np.int64]:
+    """Where each found value stands among the distinct values, -1 where it does not.
+
+    Values of one kind meet whatever their types: 39 is 39.0 and 39.00; of different kinds, as they read.
+    """
+    if values.type != found.type:
+        if kind_of(values) == kind_of(found) == "number":
+            values, found = values.cast(pa.float64(), safe=False), found.cast(pa.float64(), safe=False)
+        elif kind_of(values) == kind_of(found) == "date":
+            values, found = values.cast(pa.timestamp("us")), found.cast(pa.timestamp("us"))
+        else:
+            values, found = texts(values), texts(found)
+    place: NDArray[np.int64] = pc.index_in(found, values).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return place
 
 
 def numbers(values: pa.Array) -> NDArray[np.float64] | None:
@@ -106,14 +155,16 @@ def numbers(values: pa.Array) -> NDArray[np.float64] | None:
     kind = kind_of(values)
     if kind == "text":
         typed = inferred(values)
-        if kind_of(typed) != "number" or len(values.drop_null()) == 0:
+        if kind_of(typed) != "number":
             return None
         values = typed
     elif kind == "boolean":
         return None
     elif kind == "date":
         return days(values)
-    result: NDArray[np.float64] = values.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    result: NDArray[np.float64] = (
+        values.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    )
     return result
 
 
@@ -121,15 +172,20 @@ def days(values: pa.Array) -> NDArray[np.float64]:
     """Days since 1970-01-01 (fractions for times of day), nan for the missing value."""
     if pa.types.is_timestamp(values.type):
         micros = values.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False)
-        return micros.fill_null(float("nan")).to_numpy(zero_copy_only=False) / 86_400_000_000
-    result: NDArray[np.float64] = (
-        values.cast(pa.date32()).cast(pa.int32()).cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    )
+        times: NDArray[np.float64] = micros.fill_null(float("nan")).to_numpy(zero_copy_only=False) / _DAY_MICROS
+        return times
+    count = values.cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
+    result: NDArray[np.float64] = count.fill_null(float("nan")).to_numpy(zero_copy_only=False)
     return result
 
 
 def is_whole(values: pa.Array) -> bool:
     """Whether all numbers (or days) are whole."""
+    if pa.types.is_integer(values.type) or pa.types.is_date(values.type):
+        return True
+    if pa.types.is_timestamp(values.type):
+        micros = values.drop_null().cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+        return bool(np.all(micros % _DAY_MICROS == 0))
     found = numbers(values)
     if found is None:
         return False

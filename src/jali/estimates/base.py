@@ -60,9 +60,10 @@ def short(number: float) -> str:
     >>> short(3.0), short(1 / 3), short(1e-7)
     ('3', '0.333', '1e-07')
     """
-    if number == int(number):
-        return str(int(number))
-    return f"{float(number):.3g}" if abs(number) < 1 else str(round(float(number), 3))
+    rounded = round(float(number), 3)
+    if number == int(number) or (abs(rounded) >= 1 and rounded == int(rounded)):
+        return str(int(rounded))
+    return f"{float(number):.3g}" if abs(rounded) < 1 else str(rounded)
 
 
 @runtime_checkable

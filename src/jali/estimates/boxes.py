@@ -17,8 +17,8 @@ from jali.errors import InputError, nearest
 from jali.estimates.base import INDEPENDENT, Count, condition_of, generator, short, table_of
 from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.estimates.cover import DECLARE, Cover
-from jali.estimates.joint import joint_table, summed
-from jali.estimates.patterns import Bools, Floats, Ints, Patterns
+from jali.estimates.joint import joint_table, listed, summed
+from jali.estimates.patterns import Bools, Floats, Ints, Patterns, added
 
 Role = Literal["quasi", "sensitive", "other"]
 _KEPT = 256  # projections and patterns that are kept for the next question
@@ -96,7 +96,7 @@ class BoxEstimate:
         if found is None:
             some = [self.columns[i] for i in chosen]
             number, first = combine([(column.codes, column.cover.nodes) for column in some], len(self.mass))
-            mass = np.bincount(number, self.mass, minlength=len(first))
+            mass = added(number, self.mass, len(first))
             found = _Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
             _keep(self._projections, chosen, found)
         return found
@@ -127,20 +127,21 @@ class BoxEstimate:
         low, high = float(boxes.mass[surely].sum()), float(boxes.mass[maybe].sum())
         open_ = maybe & ~surely
         if np.isnan(share[open_]).any():
-            raise self._unanswerable(chosen, judged, boxes, open_, low, high)
+            what = f"the count depends on column {self._unknown(chosen, judged, boxes, open_)}, published as *"
+            between = f"it lies between {short(low)} and {short(high)}"
+            raise InputError(f"{what} with no declared domain: {between}", do=DECLARE)
         value = low + float(boxes.mass[open_] @ share[open_])
-        return Count(min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged, boxes, open_))
+        return Count(
+            min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged, boxes, open_)
+        )
 
-    def _unanswerable(
-        self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools, low: float, high: float
-    ) -> InputError:
-        unknown = [
+    def _unknown(self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools) -> str:
+        """The columns whose cells in these rows may be anything."""
+        return " and ".join(
             f'"{self.columns[i].name}"'
             for i, found, codes in zip(chosen, judged, boxes.codes, strict=True)
             if np.isnan(found.share[:, codes[rows]]).any()
-        ]
-        what = f"the count depends on column {' and '.join(unknown)}, published as * with no declared domain"
-        return InputError(f"{what}: it lies between {short(low)} and {short(high)}", do=DECLARE)
+        )
 
     def _assumed(
         self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools
@@ -152,7 +153,7 @@ class BoxEstimate:
             doubtful = (patterns.possible.sum(axis=0) > 1)[codes[rows]]
             several += doubtful
             if doubtful.any():
-                nodes = np.unique(codes[rows][doubtful])
+                nodes = np.flatnonzero(np.bincount(codes[rows][doubtful]))
                 found |= dict.fromkeys(self.columns[i].cover.assumes(nodes, self.columns[i].name))
         return (*found, INDEPENDENT) if (several > 1).any() else tuple(found)
 
@@ -170,12 +171,12 @@ class BoxEstimate:
             raise InputError("the cells have no column", do="give the values of at least one published column")
         boxes = self._project(chosen)
         asked, dense = [], []
-        for i, column in zip(chosen, table.columns, strict=True):
+        for i, column, codes in zip(chosen, table.columns, boxes.codes, strict=True):
             encoded = _encoded(column)
             asked.append(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
-            dense.append(self.columns[i].cover.density(encoded.dictionary, self.columns[i].name))
+            dense.append(self.columns[i].cover.density(encoded.dictionary, self.columns[i].name, codes))
         nodes = [self.columns[i].cover.nodes for i in chosen]
-        return summed(asked, dense, nodes, boxes.codes, boxes.mass / self.total, table.num_rows)
+        return summed(asked, dense, nodes, boxes.codes, boxes.mass / self.total)
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
@@ -184,8 +185,8 @@ class BoxEstimate:
         if not chosen or len(set(chosen)) < len(chosen):
             raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")
         boxes = self._project(chosen)
-        covers = [self.columns[i].cover.listed(self.columns[i].name) for i in chosen]
-        return to_native(joint_table(names, covers, boxes.codes, boxes.mass), kind or "arrow")
+        sets = [listed(self.columns[i].cover, names[at], boxes.codes[at]) for at, i in enumerate(chosen)]
+        return to_native(joint_table(names, sets, boxes.codes, boxes.mass), kind or "arrow")
 
     def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
         """People drawn from the estimate: boxes by mass, then a value for each cell by its cover.
@@ -223,17 +224,33 @@ def _expanded(
     ends = {truth: (np.zeros(rows), np.zeros(rows, dtype=np.bool_)) for truth in (True, False)}
     for some, patterns, codes in zip(own, judged, boxes.codes, strict=True):
         after: dict[Condition, tuple[Floats, Bools]] = {}
-        here = [(patterns.share[p][codes], patterns.possible[p][codes]) for p in range(len(patterns.truth))]
         for condition, (share, possible) in left.items():
-            for truth, (part, allowed) in zip(patterns.truth.tolist(), here, strict=True):
-                rest = simplify(_resolved(condition, dict(zip(some, truth, strict=True))))
+            for rest, alike in _split(condition, some, patterns).items():
                 into = ends[rest.value] if isinstance(rest, Constant) else after.get(rest)
                 if into is None:
                     into = after[rest] = (np.zeros(rows), np.zeros(rows, dtype=np.bool_))
-                into[0][:] += share * part
-                into[1][:] |= possible & allowed
+                part, allowed = _together(patterns, alike)
+                into[1][:] |= possible & allowed[codes]
+                if rest != Constant(False):  # of what fails only its being possible is asked
+                    into[0][:] += share * part[codes]
         left = after
     return ends[True][0], ~ends[False][1], ends[True][1]
+
+
+def _split(condition: Condition, some: tuple[Test, ...], patterns: Patterns) -> dict[Condition, list[int]]:
+    """What is left of the condition, and the patterns that leave it so."""
+    found: dict[Condition, list[int]] = {}
+    for number, truth in enumerate(patterns.truth.tolist()):
+        rest = simplify(_resolved(condition, dict(zip(some, truth, strict=True))))
+        found.setdefault(rest, []).append(number)
+    return found
+
+
+def _together(patterns: Patterns, alike: list[int]) -> tuple[Floats, Bools]:
+    """The share of each node that has one of these patterns, known where it can have no other: each (nodes,)."""
+    allowed: Bools = patterns.possible[alike].max(axis=0)
+    others = patterns.possible.sum(axis=0) > patterns.possible[alike].sum(axis=0)
+    return np.where(allowed & others, patterns.share[alike].sum(axis=0), allowed), allowed
 
 
 def _resolved(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
@@ -254,7 +271,11 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     whole = plain.combine_chunks()
     whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-    return whole.cast(pa.string()).dictionary_encode("encode") if pa.types.is_null(whole.type) else whole.dictionary_encode("encode")
+    return (
+        whole.cast(pa.string()).dictionary_encode("encode")
+        if pa.types.is_null(whole.type)
+        else whole.dictionary_encode("encode")
+    )
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:

@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.estimates import masks as texts
 from jali.estimates import spans
-from jali.estimates.condition import Test, holds
-from jali.estimates.domain import as_kind, clean, comparable, joint_type, require, type_of, universe
-from jali.estimates.patterns import Bools, Floats, Ints, Part, Patterns, merged, numbered
+from jali.estimates.condition import Test
+from jali.estimates.domain import as_kind, clean, joint_type, require, type_of, universe
+from jali.estimates.patterns import Bools, Floats, Ints, Part, Patterns, merged
+from jali.estimates.sets import Sets
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)
 DECLARE = "publish it with a declared domain: bands(low=, high=) or a taxonomy"
@@ -55,7 +55,7 @@ class Cover:
 
     def __post_init__(self) -> None:
         def put(name: str, value: object, kind: type, size: int, default: float) -> Any:
-            array = np.asarray(value, dtype=kind)
+            array: NDArray[Any] = np.asarray(value, dtype=kind)
             array = np.full(size, default, dtype=kind) if len(array) == 0 else array
             object.__setattr__(self, name, array)
             return array
@@ -127,9 +127,10 @@ class Cover:
         return cls(len(lows), kind, low=lows, high=highs, whole=whole, missing=missing)
 
     @classmethod
-    def masked(cls, labels: Sequence[str | None], missing: int | None = None) -> Cover:
+    def masked(cls, labels: Sequence[str | None] | pa.Array, missing: int | None = None) -> Cover:
         """Node i is a text as long as its label that agrees with it but for each `*`; a bare `*` may be anything."""
-        masks = tuple(None if i == missing or mask == texts.HIDDEN else mask for i, mask in enumerate(labels))
+        shown = labels.to_pylist() if isinstance(labels, pa.Array) else labels
+        masks = tuple(None if i == missing or mask == texts.HIDDEN else mask for i, mask in enumerate(shown))
         return cls(len(masks), "text", masks=masks, missing=missing)
 
     @classmethod
@@ -156,7 +157,7 @@ class Cover:
     @property
     def known(self) -> Bools:
         """Of which nodes it is known what they cover: (nodes,)."""
-        return self._of != _UNKNOWN
+        return cast(Bools, self._of != _UNKNOWN)
 
     @cached_property
     def letters(self) -> str:
@@ -180,16 +181,13 @@ class Cover:
             raise InputError(f'column "{column}" {what}: * was published and its domain is not declared', do=DECLARE)
 
     @cached_property
-    def even(self) -> bool:
-        """Whether the known values of each node are equally likely."""
-        return bool(np.allclose(self.share, np.repeat(1 / np.maximum(np.diff(self.start), 1), np.diff(self.start))))
+    def _sets(self) -> Sets:
+        return Sets(cast(pa.Array, self.values), self.start, self.member, self.share)
 
     def assumes(self, nodes: Ints, column: str) -> tuple[str, ...]:
         """What is assumed of these nodes when they are judged by more than what is certain."""
-        if self.even or not (self._of[nodes] == _MEMBERS).any():
-            found = ["values within a published cell are equally likely"]
-        else:
-            found = ["values within a published cell are distributed as published"]
+        uneven = (self._of[nodes] == _MEMBERS).any() and not self._sets.even
+        found = [f"values within a published cell are {'distributed as published' if uneven else 'equally likely'}"]
         if (self._of[nodes] == _MASK).any():
             what = "10 digits" if len(self.letters) == 10 else "36 digits and letters"
             found.append(f'each hidden character of "{column}" is one of the {what}')
@@ -199,7 +197,9 @@ class Cover:
 
     def patterns(self, tests: tuple[Test, ...]) -> Patterns:
         """The truth patterns that the tests can have on a value, and the share of each node's cover with each."""
-        parts = self._member_parts(tests)
+        parts = []
+        if len(nodes := self._are(_MEMBERS)):
+            parts.append(self._sets.part(tests, nodes))
         if len(nodes := self._are(_SPAN)):
             low, high = self.low[nodes], self.high[nodes]
             parts.append(spans.parts(tests, nodes, low, high, whole=self.whole, kind=str(self.kind)))
@@ -214,71 +214,34 @@ class Cover:
             parts.append(Part(nodes, truth, np.full(shape, np.nan), np.ones(shape, dtype=np.bool_)))
         return merged(parts, self.nodes)
 
-    @cached_property
-    def _present(self) -> tuple[Ints, Any]:
-        """Where the known values are not missing, and these as what `holds` reads fastest."""
-        values = cast(pa.Array, self.values)
-        present = values.drop_null()
-        plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-        where = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        return where, present.to_numpy(zero_copy_only=False) if plain else present.to_pylist()
-
-    def _member_parts(self, tests: tuple[Test, ...]) -> list[Part]:
-        nodes = self._are(_MEMBERS)
-        if self.values is None or not len(nodes):
-            return []
-        where, present = self._present
-        truth = np.zeros((len(self.values), len(tests)), dtype=np.bool_)
-        for column, test in enumerate(tests):
-            truth[:, column] = test.op == "null"
-            truth[where, column] = holds(test, present)
-        number, first = numbered(truth)
-        size = np.diff(self.start)
-        key = np.repeat(np.arange(self.nodes), size) * len(first) + number[self.member]
-        shape = (self.nodes, len(first))
-        counts = np.bincount(key, minlength=self.nodes * len(first)).reshape(shape)
-        if self.even:
-            share = counts / np.maximum(size, 1)[:, None]
-        else:
-            share = np.bincount(key, self.share, minlength=self.nodes * len(first)).reshape(shape)
-        return [Part(nodes, truth[first], share[nodes].T, counts[nodes].T > 0)]
-
     # Values.
 
-    def density(self, values: pa.Array, column: str = "") -> tuple[Ints, Ints, Floats]:
+    def density(self, values: pa.Array, column: str = "", nodes: Ints | None = None) -> tuple[Ints, Ints, Floats]:
         """In which nodes each exact value lies, and how likely it is there: (value, node, share), one of each a pair.
 
-        In an interval of fractions the share is a density, 1 / (high - low); shares are positive.
+        In an interval of fractions the share is a density, 1 / (high - low); shares are positive. What is not
+        known of the given nodes (by default of any) is refused.
         """
-        self.require_known(np.arange(self.nodes), column, "has no probability for exact values")
+        self.require_known(
+            np.arange(self.nodes) if nodes is None else nodes, column, "has no probability for exact values"
+        )
         values = as_kind(column, values, self.kind)
         found: list[tuple[Ints, Ints, Floats]] = []
-        if self.values is not None:
-            found.append(self._member_density(values))
+        if len(self._are(_MEMBERS)):
+            found.append(self._sets.density(values))
         null = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         if self.missing is not None:
             found.append((null, np.full(len(null), self.missing), np.ones(len(null))))
-        if len(nodes := self._are(_SPAN)):
+        if len(some := self._are(_SPAN)):
             numbers = v.numbers(values)
             assert numbers is not None
-            value, span, share = spans.density(numbers, self.low[nodes], self.high[nodes], whole=self.whole)
-            found.append((value, nodes[span], share))
-        if len(nodes := self._are(_MASK)):
+            value, span, share = spans.density(numbers, self.low[some], self.high[some], whole=self.whole)
+            found.append((value, some[span], share))
+        if len(some := self._are(_MASK)):
             value, mask, share = texts.density(values.to_pylist(), self._masks, self.letters)
-            found.append((value, nodes[mask], share))
+            found.append((value, some[mask], share))
         value, node, share = (np.concatenate(part) for part in zip(*found, strict=True))
         return value, node, share
-
-    def _member_density(self, values: pa.Array) -> tuple[Ints, Ints, Floats]:
-        known, asked = comparable(cast(pa.Array, self.values), values)
-        index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
-        value = np.flatnonzero(index >= 0)
-        order = np.argsort(self.member, kind="stable")
-        begin = np.searchsorted(self.member[order], np.arange(len(known) + 1))
-        first, size = begin[index[value]], np.diff(begin)[index[value]]
-        at = order[np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())]
-        node = np.repeat(np.arange(self.nodes), np.diff(self.start))
-        return np.repeat(value, size), node[at], self.share[at]
 
     def draw(self, nodes: NDArray[np.integer], random: np.random.Generator, column: str = "") -> pa.Array:
         """One value for each given node, as likely as its share there."""
@@ -299,17 +262,10 @@ class Cover:
     def _drawn(self, what: int, nodes: NDArray[np.integer], random: np.random.Generator) -> pa.Array:
         """One value for each of these nodes, which are all of a sort."""
         if what == _MEMBERS:
-            begin, end = self.start[nodes], self.start[nodes + 1]
-            if self.even:
-                at = begin + (random.random(len(nodes)) * (end - begin)).astype(np.int64)
-            else:
-                upto = np.concatenate([[0.0], np.cumsum(self.share)])
-                wanted = upto[begin] + random.random(len(nodes)) * (upto[end] - upto[begin])
-                at = np.clip(np.searchsorted(upto, wanted, side="right") - 1, begin, end - 1)
-            return cast(pa.Array, self.values).take(pa.array(self.member[at]))
+            return self._sets.draw(nodes, random)
         if what == _SPAN:
             found = spans.draw(self.low[nodes], self.high[nodes], random, whole=self.whole)
-            return spans.typed(found, str(self.kind), whole=self.whole)
+            return spans.typed(found, self.kind, whole=self.whole)
         if what == _MASK:
             which = np.searchsorted(self._are(_MASK), nodes)
             return texts.draw(self._masks, which, self.letters, random)

@@ -58,7 +58,7 @@ def as_kind(column: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
 def comparable(known: pa.Array, asked: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Both as one type."""
     kind = joint_type([known.type, asked.type])
-    return known.cast(kind), asked.cast(kind)
+    return known.cast(kind, safe=False), asked.cast(kind, safe=False)
 
 
 def joint_type(types: Sequence[pa.DataType]) -> pa.DataType:
@@ -89,21 +89,22 @@ def universe(tests: Sequence[Test], kind: v.Kind | None) -> Bools:
         return spans.universe(tests, kind)
     if kind == "boolean":
         return np.stack([holds(test, [False, True]) for test in tests], axis=1)
-    texts = [i for i, test in enumerate(tests) if _literal_kind(test) == "text"]
     found = np.zeros((1, len(tests)), dtype=np.bool_)
-    for some, patterns in [
-        (texts, lambda chosen: masks.universe(chosen)),
-        ([i for i, test in enumerate(tests) if _literal_kind(test) == "number"], lambda c: spans.universe(c, "number")),
-        (
-            [i for i, test in enumerate(tests) if _literal_kind(test) == "boolean"],
-            lambda c: np.eye(len(c) + 1, len(c)) > 0,
-        ),
-    ]:  # texts that spell numbers or truth values are judged as these: any pattern may meet any other
+    for sort in ("text", "number", "boolean"):  # texts that spell numbers or truth values may be judged as these
+        some = [i for i, test in enumerate(tests) if _literal_kind(test) == sort]
         if some:
-            added = patterns([tests[i] for i in some])
+            added = _of_sort([tests[i] for i in some], sort)
             found = np.repeat(found, len(added), axis=0)
             found[:, some] = np.tile(added, (len(found) // len(added), 1))
     return found
+
+
+def _of_sort(tests: Sequence[Test], sort: str) -> Bools:
+    if sort == "text":
+        return masks.universe(tests)
+    if sort == "number":
+        return spans.universe(tests, "number")
+    return np.eye(len(tests) + 1, len(tests), dtype=np.bool_)
 
 
 def _literal_kind(test: Test) -> str:

@@ -220,7 +220,7 @@ def _reader(tests: Sequence[Test], length: int | None, letters: str) -> _Reader:
             case _Like():
                 literals.append(machine.pattern)
     told = {sign for sign in "".join(literals) if sign < _LAST}
-    signs = {sign: 0.0 for sign in sorted(told | {chr(ord(sign) + 1) for sign in told} | {"\x00"})}
+    signs = dict.fromkeys(sorted(told | {chr(ord(sign) + 1) for sign in told} | {"\x00"}), 0.0)
     return _Reader(machines, signs | {sign: 1 / len(letters) for sign in letters})
 
 
@@ -230,7 +230,7 @@ def parts(tests: Sequence[Test], nodes: Ints, masks: Sequence[str], letters: str
     lengths = np.array([len(mask) for mask in masks])
     for length in np.unique(lengths):
         reader, some = _reader(tests, int(length), letters), np.flatnonzero(lengths == length)
-        ends = [reader.read(masks[i]) for i in some]
+        ends = [reader.read(masks[i]) for i in some.tolist()]
         states = {state: row for row, state in enumerate(dict.fromkeys(s for end in ends for s in end))}
         truth = np.array([reader.truth(state) for state in states], dtype=np.bool_).reshape(len(states), len(tests))
         number, first = numbered(truth)

@@ -31,6 +31,11 @@ class Part(NamedTuple):
     possible: Bools  # (patterns, some nodes)
 
 
+def added(number: NDArray[np.integer], weight: Floats, size: int) -> Floats:
+    """The sum of the weights of each number: (size,)."""
+    return np.bincount(number, weight, minlength=size).astype(np.float64, copy=False)
+
+
 def numbered(truth: Bools) -> tuple[Ints, Ints]:
     """Number the distinct rows of a truth table: the number of each row, and one row of each number."""
     rows, width = len(truth), (truth.shape[1] + 7) // 8 or 1

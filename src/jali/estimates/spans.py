@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +83,8 @@ def _literals(test: Test, kind: str) -> list[Fraction]:
         return []
     found = cast(frozenset[Scalar], test.value) if test.op == "in" else [cast(Scalar, test.value)]
     if kind == "date":
-        return [Fraction((datetime.fromisoformat(str(one)) - _EPOCH) // timedelta.resolution, _DAY // timedelta.resolution) for one in found]  # fmt: skip # noqa: E501
+        moments = [(datetime.fromisoformat(str(one)) - _EPOCH) // timedelta.resolution for one in found]
+        return [Fraction(moment, _DAY // timedelta.resolution) for moment in moments]
     return [Fraction(number_from(one.strip()) or 0) if isinstance(one, str) else Fraction(one) for one in found]
 
 
@@ -95,7 +96,7 @@ def _float(number: Fraction | int) -> float:
 
 
 def density(found: Floats, low: Floats, high: Floats, *, whole: bool) -> tuple[Ints, Ints, Floats]:
-    """Which intervals hold which numbers, and the probability of each: 1 / size, a density where values are fractions."""
+    """Which intervals hold which numbers, and how likely each is: 1 / size, a density for fractions."""
     size = np.where(high > low, high - low + 1 if whole else high - low, 1.0)
     step = max(1, 2**22 // max(len(low), 1))
     values, spans = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -115,10 +116,10 @@ def draw(low: Floats, high: Floats, random: np.random.Generator, *, whole: bool)
     """One number of each interval, each equally likely."""
     if whole:
         return low + np.floor(random.random(len(low)) * (high - low + 1))
-    return cast(Floats, low + random.random(len(low)) * (high - low))
+    return low + random.random(len(low)) * (high - low)
 
 
-def typed(found: Floats, kind: Literal["number", "date"], *, whole: bool) -> pa.Array:
+def typed(found: Floats, kind: str | None, *, whole: bool) -> pa.Array:
     """Numbers as integers or fractions, days as dates or times."""
     if kind == "date":
         if whole:

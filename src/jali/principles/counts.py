@@ -113,8 +113,11 @@ class Counts:
     def cells(self, name: str | None = None, *, asked_by: str = "a principle") -> Cells:
         """Groups × values of one sensitive column."""
         column = self.column(name, asked_by=asked_by)
-        group, value, n = self._cells(column)
-        return Cells(self.groups, group, value, n, self.size, column, self.reference(column.name))
+        if column.name not in self._known_cells:
+            group, value, n = self._cells(column)
+            reference = self.reference(column.name)
+            self._known_cells[column.name] = Cells(self.groups, group, value, n, self.size, column, reference)
+        return self._known_cells[column.name]
 
     def reference(self, name: str) -> Ints:
         """How many people of the whole published table have each value of a column: (values,)."""
@@ -131,6 +134,10 @@ class Counts:
 
     @cached_property
     def _references(self) -> dict[str, Ints]:
+        return {}
+
+    @cached_property
+    def _known_cells(self) -> dict[str, Cells]:
         return {}
 
     def _cells(self, column: Sensitive) -> tuple[Ints, Ints, Ints]:
@@ -179,7 +186,7 @@ class GivenCounts(Counts):
     references: Mapping[str, Ints] = field(default_factory=dict)  # column → (values,)
 
     @property
-    def size(self) -> Ints:  # type: ignore[override]
+    def size(self) -> Ints:
         """People in each group: (groups,)."""
         return self.sizes
 
@@ -197,6 +204,10 @@ class GivenCounts(Counts):
             "MultiAttribute needs one row per person",
             do="publish one row per person, or name the column that each principle judges: sensitive=…",
         )
+
+    def merged(self, into: Ints | None = None) -> Counts:
+        """Refused: the counts do not say who is in two groups, so they cannot be added up."""
+        raise InputError("published counts of people cannot be added up", do="judge the groups as they were published")
 
 
 def _add(index: Ints, amount: Ints, length: int) -> Ints:

@@ -26,6 +26,7 @@ class DistinctDiversity(ColumnPrinciple):
     [False, True]
     """
 
+    monotone_for_spread_people: ClassVar[bool] = True
     title: ClassVar[str] = "distinct diversity"
     l: int
     _: KW_ONLY
@@ -62,6 +63,7 @@ class FrequencyDiversity(ColumnPrinciple):
     l · max n ≤ size. Level: size / max n. Xiao and Tao 2006; what anatomy and ANGEL promise.
     """
 
+    counts_people: ClassVar[bool] = True
     title: ClassVar[str] = "frequency diversity"
     l: Number
     _: KW_ONLY

@@ -37,7 +37,7 @@ class MultiAttribute(Principle):
                 got=f"sensitive={named!r}",
                 do=f"leave sensitive out, or use {inner!r} alone",
             )
-        for name in ("monotone", "scope", "better"):  # it is what its principle is
+        for name in ("monotone", "monotone_for_spread_people", "scope", "better"):  # it is what its principle is
             object.__setattr__(self, name, getattr(inner, name))
         object.__setattr__(self, "title", f"{type(self).title} {inner.title}")
 
@@ -68,12 +68,11 @@ class MultiAttribute(Principle):
             whole.column(None, asked_by=repr(self))  # says what is missing
         if isinstance(inner, ColumnPrinciple):
             inner.check_labels(whole.sensitive)  # a value that is named need not be one of every column
-        for index in range(len(whole.sensitive)):
-            alone = _alone(whole, index)
+        for index, column in enumerate(whole.sensitive):
             if isinstance(inner, ColumnPrinciple):
-                inner.check_column(alone.column(None), alone)
+                inner.check_column(column, whole)
             else:
-                inner.check(alone)
+                inner.check(_alone(whole, index))
 
     def least_size(self) -> int:
         return self.principle.least_size()
@@ -85,6 +84,8 @@ class MultiAttribute(Principle):
 
 def _alone(counts: Counts, index: int) -> Counts:
     """The same people with one sensitive column."""
+    if len(counts.sensitive) == 1:
+        return counts
     return replace(
         counts,
         sensitive=(counts.sensitive[index],),

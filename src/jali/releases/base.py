@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from jali._version import __version__
 from jali.encoding.native import to_native
@@ -35,7 +37,7 @@ class Manifest:
     version: str = __version__
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, the way it is published."""
         return {
             "kind": self.kind,
             "jali": self.version,
@@ -43,18 +45,33 @@ class Manifest:
             "principles": [principle.to_dict() for principle in self.principles],
             "promises": [principle.promise() for principle in self.principles],
             "counts": dict(self.counts),
-            "metrics": dict(self.metrics),
+            "metrics": {name: self._coarse(name, value) for name, value in self.metrics.items()},
             "domain": dict(self.domain),
             "earlier_releases": list(self.earlier_releases),
         }
+
+    def _coarse(self, name: str, value: float) -> float:
+        """A measure that compares with the original, to as many digits as one row more or less does not show in.
+
+        All its digits would be a digest of the original: whoever guesses the table could confirm the guess.
+        """
+        if name not in ("kl", "loss"):
+            return value
+        return round(value, max(1, math.floor(math.log10(max(self.counts["rows"], 1))) - 1))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Manifest:
         """From JSON."""
         return cls(
-            data["kind"], data["method"], tuple(from_dict(p) for p in data["principles"]), data["counts"],
-            data["metrics"], data["domain"], tuple(data["earlier_releases"]), data["jali"],
-        )  # fmt: skip
+            data["kind"],
+            data["method"],
+            tuple(from_dict(p) for p in data["principles"]),
+            data["counts"],
+            data["metrics"],
+            data["domain"],
+            tuple(data["earlier_releases"]),
+            data["jali"],
+        )
 
 
 class Release(ABC):
@@ -63,6 +80,7 @@ class Release(ABC):
     kind: ClassVar[str]
     manifest: Manifest
     origin: str
+    search: Mapping[str, int]  # how the search went (nodes, checked): for whoever made the release, never saved
 
     @property
     @abstractmethod
@@ -94,19 +112,34 @@ class Release(ABC):
         """Judge every promise again from the published tables alone; a broken one is an InternalError."""
         counts = self.counts()
         if not bool(hold(self.principles, counts).all()):
-            broken = [repr(p) for p in self.principles if not bool(p.holds(counts).all())]
-            raise InternalError(f"the release does not keep {', '.join(broken)}; nothing was written: please report this bug")
+            broken = ", ".join(repr(p) for p in self.principles if not bool(p.holds(counts).all()))
+            raise InternalError(f"the release does not keep {broken}; nothing was written: please report this bug")
 
     def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
-        """Check every promise again from what is published, then write data and manifest into a folder, atomically."""
+        """Write data and manifest into a folder, atomically, once every promise is found kept in the written files."""
         self.verify()
         manifest = self.manifest.to_dict() | {"columns": self.columns_facts()}
-        return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format)
+        return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format, check=self._check_files)
+
+    def _check_files(self, folder: Path) -> None:
+        """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
+        try:
+            written = load(folder)
+            written.verify()
+            own, theirs = self.counts(), written.counts()
+            same = [np.sort(own.size)[::-1], *(own.reference(s.name) for s in own.sensitive)]
+            back = [np.sort(theirs.size)[::-1], *(theirs.reference(s.name) for s in theirs.sensitive)]
+        except InputError as problem:
+            raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
+        if len(same) != len(back) or not all(np.array_equal(a, b) for a, b in zip(same, back, strict=True)):
+            raise InternalError(
+                "the files do not say what the release says; nothing was written: please report this bug"
+            )
 
 
-def fresh_order(rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """A random order from fresh randomness: nobody can repeat it, so the order gives nothing away."""
-    return np.random.Generator(np.random.PCG64(secrets.randbits(128))).permutation(rows)
+def fresh_order(rows: int) -> NDArray[np.int64]:
+    """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away."""
+    return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)).astype(np.int64)
 
 
 def load(folder: str | Path) -> Release:
@@ -118,5 +151,8 @@ def load(folder: str | Path) -> Release:
     kind = manifest.get("kind")
     if kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
-    release: Release = kinds[kind].from_tables(tables, manifest)
+    try:
+        release: Release = kinds[kind].from_tables(tables, manifest)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, pa.ArrowException):
+        raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
     return release

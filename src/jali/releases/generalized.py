@@ -12,18 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.encoding import values as v
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
 from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.estimates.cover import Cover
 from jali.principles.base import Combined, Principle, exact, principles_of, show
-from jali.principles.counts import Counts, Ints, Sensitive
+from jali.principles.counts import Counts, Ints
 from jali.progress import Step, watched
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.people import people_counts, people_table
-from jali.releases.published import Published, cover_of, publish_exact, publish_quasi
+from jali.releases.published import Published, publish_exact, publish_quasi, restored
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Node
 from jali.search.metrics import Costing, Costs, Metric
@@ -46,6 +44,7 @@ class Generalized(Release):
         self.weight, self.weight_name = weight, weight_name
         self.people = people  # people by group and value, where a person can have several rows
         self.rows = len(columns[0].codes)
+        self.search: Mapping[str, int] = {}
 
     def of_role(self, role: str) -> tuple[Published, ...]:
         """The columns of a role."""
@@ -135,7 +134,7 @@ class Generalized(Release):
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
-        return [_facts(column) for column in self.columns] + (
+        return [column.to_dict() for column in self.columns] + (
             [{"name": self.weight_name, "role": "weights", "kind": "number"}] if self.weight_name else []
         )
 
@@ -150,7 +149,7 @@ class Generalized(Release):
                 texts = data[weight_name].cast(pa.string()).combine_chunks()
                 weight = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
                 continue
-            columns.append(_restored(facts, data[facts["name"]]))
+            columns.append(restored(facts, data[facts["name"]]))
         people = tables.get("people")
         if people is not None:
             people = pa.table({n: people[n].cast(pa.string()) for n in people.column_names})
@@ -162,62 +161,23 @@ class Generalized(Release):
         return summary(self)
 
 
-def _facts(column: Published) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": column.name, "role": column.role, "kind": column.kind}
-    if column.role == "quasi":
-        facts |= {"level": column.level, "hierarchy": column.facts}
-    if column.judged is not None:
-        judged = column.judged[0]
-        facts |= {
-            "ordered": judged.ordered,
-            "judged_values": list(judged.labels),
-            "judged_tree": [level.tolist() for level in judged.tree],
-            "values": column.labels.to_pylist(),
-            "judged_as": column.judged[1].tolist(),
-        }
-    return facts
-
-
-def _restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
-    texts = column.cast(pa.string()) if not pa.types.is_dictionary(column.type) else column
-    encoded = texts.unify_dictionaries() if pa.types.is_dictionary(column.type) else texts.dictionary_encode()
-    array = encoded.combine_chunks()
-    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
-    labels, indices = array.dictionary, array.indices
-    if indices.null_count:
-        labels = pa.concat_arrays([labels, pa.nulls(1, pa.string())])
-        indices = indices.fill_null(len(labels) - 1)
-    codes = indices.to_numpy(zero_copy_only=False)
-    if facts["role"] == "quasi":
-        hierarchy = facts["hierarchy"]
-        shown = hierarchy["levels"][0]["labels"]
-        top = len(hierarchy["levels"]) == 1
-        texts_list = labels.to_pylist()
-        root = texts_list.index("*") if "*" in texts_list and (top or "*" not in shown) else None
-        cover = cover_of(hierarchy, labels, root, facts["kind"])
-        return Published(facts["name"], "quasi", facts["kind"], labels, codes, cover, facts["level"], hierarchy, None, root)
-    cover = Cover.exact(v.as_kind(facts["name"], labels, facts["kind"]))
-    judged = None
-    if facts["role"] == "sensitive":
-        tree = tuple(np.asarray(level, dtype=np.int64) for level in facts["judged_tree"])
-        sensitive = Sensitive(facts["name"], tuple(facts["judged_values"]), facts["ordered"], tree)
-        number = dict(zip(facts["values"], facts["judged_as"], strict=True))
-        judged = (sensitive, np.array([number[label] for label in labels.to_pylist()], dtype=np.int64))
-    return Published(facts["name"], facts["role"], facts["kind"], labels, codes, cover, 0, None, judged)
-
-
-def publish(table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]) -> Generalized:
+def publish(
+    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]
+) -> Generalized:
     """The release of a partition that is a lattice node."""
     frequencies = table.frequencies
     hidden = partition.hidden[frequencies.row_combination] if partition.suppressed else None
-    order = np.arange(table.records) if table.multiplicity is None else np.repeat(np.arange(table.records), table.multiplicity)
-    order = order[fresh_order(len(order))]
+    records = np.arange(table.records)
+    order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
     made = [
-        publish_quasi(c, partition.levels[c.name], hidden) if c.role == "quasi" else publish_exact(c) for c in table.columns
+        publish_quasi(column, partition.levels[column.name], hidden)
+        if column.role == "quasi"
+        else publish_exact(column)
+        for column in table.columns
     ]
     people = None
     if table.person is not None:
-        people = people_table(table, partition, made, [c.codes for c in made if c.role == "quasi"])
+        people = people_table(table, partition, made)
     weight = _mean_weight(table, partition)
     release = Generalized(
         tuple(replace(column, codes=column.codes[order]) for column in made),
@@ -240,10 +200,12 @@ def _manifest(
         method=dict(method),
         principles=principles,
         counts={
-            "rows": table.rows, "people": table.people, "groups": partition.groups,
+            "rows": table.rows,
+            "people": table.people,
+            "groups": partition.groups,
             "suppressed": suppressed if partition.suppressed else 0,
             "one_row_per_person_assumed": table.person_name is None,
-        },  # fmt: skip
+        },
         metrics=asdict(_costs(table, partition)),
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
     )
@@ -298,11 +260,10 @@ def generalize(
             if found is None:
                 raise InfeasibleError(_failure(lattice, node))
             hidden = found
-    method = {
-        "name": "generalize", "metric": metric, "suppress": str(suppress), "nodes": lattice.nodes, "checked": lattice.checked,
-        "levels_given": levels is not None,
-    }  # fmt: skip
-    return publish(table, lattice.partition(node, hidden), required, method)
+    method = {"name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None}
+    release = publish(table, lattice.partition(node, hidden), required, method)
+    release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
+    return release
 
 
 def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> list[Node]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jali.encoding.builders import Automatic, Bands, Builder, Dates, Mask, Suppress
+from jali.encoding.bands import Bands
+from jali.encoding.builder import Builder
+from jali.encoding.builders import Automatic, Dates, Mask, Suppress
 from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Column
 from jali.encoding.taxonomy import Taxonomy

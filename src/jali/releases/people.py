@@ -21,10 +21,10 @@ from jali.search.groups import Partition
 SCOPE, COLUMN, VALUE, PEOPLE = "scope", "sensitive column", "value", "people"
 
 
-def people_table(table: Table, partition: Partition, columns: Sequence[Published], codes: Sequence[Ints]) -> pa.Table:
+def people_table(table: Table, partition: Partition, columns: Sequence[Published]) -> pa.Table:
     """People of each group, of each group and sensitive value, and of the whole table and each sensitive value.
 
-    `codes` are the published nodes of each quasi-identifier in each record of the table.
+    `columns` are the published columns, their codes still in the order of the table's records.
     """
     counts = partition.counts(table)
     group = partition.group[table.frequencies.row_combination]
@@ -41,14 +41,12 @@ def people_table(table: Table, partition: Partition, columns: Sequence[Published
         parts.append(("table", whole, sensitive.name, [sensitive.labels[v] for v in present], reference[present]))
     number = np.concatenate([part[1] for part in parts])
     quasi = [column for column in columns if column.role == "quasi"]
-    data = {
-        column.name: column.labels.take(pa.array(nodes[first[number]], mask=number < 0))
-        for column, nodes in zip(quasi, codes, strict=True)
-    }
+    _require_names(quasi)
+    data = {column.name: column.labels.take(pa.array(column.codes[first[number]], mask=number < 0)) for column in quasi}
     lengths = [len(part[1]) for part in parts]
     return pa.table(
         {
-            SCOPE: np.repeat([part[0] for part in parts], lengths).tolist(),
+            SCOPE: pa.array(np.repeat([part[0] for part in parts], lengths).tolist(), pa.string()),
             **data,
             COLUMN: pa.array([part[2] for part, n in zip(parts, lengths, strict=True) for _ in range(n)], pa.string()),
             VALUE: pa.array([text for part in parts for text in part[3]], pa.string()),
@@ -57,11 +55,20 @@ def people_table(table: Table, partition: Partition, columns: Sequence[Published
     )
 
 
+def _require_names(quasi: Sequence[Published]) -> None:
+    for column in quasi:
+        if column.name in (SCOPE, COLUMN, VALUE, PEOPLE):
+            raise InputError(
+                f'a quasi-identifier cannot be called "{column.name}" where a person can have several rows',
+                do="rename it: the published table of people has a column of that name",
+            )
+
+
 def people_counts(people: pa.Table, columns: Sequence[Published], group: tuple[NDArray[np.int32], Ints]) -> Counts:
     """People by published group and sensitive value, read back from the table of people."""
     quasi = [column for column in columns if column.role == "quasi"]
     _, first = group
-    shown = [[column.labels[int(code)].as_py() for code in column.codes[first]] for column in quasi]
+    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
     number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
     size = np.zeros(len(first), dtype=np.int64)
     sensitive = tuple(c.judged[0] for c in columns if c.judged is not None)
@@ -79,8 +86,34 @@ def people_counts(people: pa.Table, columns: Sequence[Published], group: tuple[N
                 size[index] = amount
             else:
                 cells[name].append((index, value_of[name][row[VALUE]], amount))
+        given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
+        for column in columns:
+            if column.judged is not None:
+                _require_fit(column, group, size, given[column.name], reference[column.name])
+        _require(bool((size >= 1).all()) and bool((size <= np.bincount(group[0])).all()))
     except (KeyError, TypeError, ValueError):
         raise InputError("the table of people does not fit the published table", do="get the release again") from None
-    given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
     none = np.zeros(0, dtype=np.int64)
     return GivenCounts(len(size), none, none, none, sensitive, sizes=size, given=given, references=reference)
+
+
+def _require(truth: bool) -> None:
+    if not truth:
+        raise ValueError
+
+
+def _require_fit(
+    column: Published, group: tuple[NDArray[np.int32], Ints], size: Ints, cells: Ints, reference: Ints
+) -> None:
+    """People can be fewer than rows, but only where there are rows; and every row is somebody's."""
+    assert column.judged is not None
+    width = len(column.judged[0])
+    rows = np.bincount(group[0].astype(np.int64) * width + column.judged[1][column.codes], minlength=len(size) * width)
+    key, people = cells[:, 0] * width + cells[:, 1], cells[:, 2]
+    _require(np.array_equal(key, np.flatnonzero(rows)) and bool((people >= 1).all()))
+    _require(bool((people <= rows[key]).all()) and bool((people <= size[cells[:, 0]]).all()))
+    _require(bool((np.bincount(cells[:, 0], weights=people, minlength=len(size)) >= size).all()))
+    summed = np.bincount(cells[:, 1], weights=people, minlength=width)
+    largest = np.zeros(width, dtype=np.int64)
+    np.maximum.at(largest, cells[:, 1], people)
+    _require(bool((reference <= summed).all()) and bool((reference >= largest).all()))

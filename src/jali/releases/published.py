@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Role
+from jali.errors import InputError
 from jali.estimates.cover import Cover
 from jali.principles.counts import Ints, Sensitive
 
@@ -35,8 +37,25 @@ class Published:
         """The cells: numbers and dates where every cell is an exact value, otherwise text."""
         texts = self.labels
         if self.level == 0 and self.kind != "text" and self.cover_root is None:
-            texts = v.as_kind(self.name, self.labels, self.kind)
+            typed = v.as_kind(self.name, self.labels, self.kind)
+            texts = typed if v.texts(typed).equals(texts) else texts  # 1.50 would not come back from a file as it was
         return texts.take(pa.array(self.codes if order is None else self.codes[order]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the manifest says of the column; `restored` reads it back."""
+        facts: dict[str, Any] = {"name": self.name, "role": self.role, "kind": self.kind}
+        if self.role == "quasi":
+            facts |= {"level": self.level, "hierarchy": self.facts}
+        if self.judged is not None:
+            judged, of_node = self.judged
+            facts |= {
+                "ordered": judged.ordered,
+                "judged_values": list(judged.labels),
+                "judged_tree": [level.tolist() for level in judged.tree],
+                "values": self.labels.to_pylist(),
+                "judged_as": of_node.tolist(),
+            }
+        return facts
 
 
 def compact(codes: NDArray[np.integer], nodes: int) -> tuple[NDArray[np.integer], Ints]:
@@ -62,6 +81,11 @@ def publish_quasi(column: Column, level: int, hidden: NDArray[np.bool_] | None) 
     labels = hierarchy.levels[level].labels.take(pa.array(own))
     root = None
     if len(own) < len(used):
+        if ROOT in labels.to_pylist():
+            raise InputError(
+                f'column "{column.name}" shows a value as {ROOT}, just like the suppressed rows',
+                do="replace it in the table (a missing value is an empty cell), or do not suppress",
+            )
         labels = pa.concat_arrays([labels, pa.array([ROOT], pa.string())])
         root = len(own)
     elif level == hierarchy.height:
@@ -85,40 +109,127 @@ def publish_exact(column: Column) -> Published:
     return Published(column.name, column.role, column.kind, labels, codes, cover, 0, None, judged)
 
 
+def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
+    """The column that was saved with these facts."""
+    labels, codes = _encoded(column)
+    name, role, kind = facts["name"], facts["role"], facts["kind"]
+    if role == "quasi":
+        hierarchy = facts["hierarchy"]
+        texts = labels.to_pylist()
+        is_root = ROOT in texts and (len(hierarchy["levels"]) == 1 or ROOT not in hierarchy["levels"][0]["labels"])
+        root = texts.index(ROOT) if is_root else None
+        cover = cover_of(hierarchy, labels, root, kind)
+        return Published(name, role, kind, labels, codes, cover, facts["level"], hierarchy, None, root)
+    cover = Cover.exact(v.as_kind(name, labels, kind))
+    if role != "sensitive":
+        return Published(name, role, kind, labels, codes, cover)
+    tree = tuple(np.asarray(level, dtype=np.int64) for level in facts["judged_tree"])
+    sensitive = Sensitive(name, tuple(facts["judged_values"]), facts["ordered"], tree)
+    number = dict(zip(facts["values"], facts["judged_as"], strict=True))
+    of_node = np.array([number[label] for label in labels.to_pylist()], dtype=np.int64)
+    return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.integer]]:
+    """The distinct texts of a column, the missing one among them if it occurs, and the code of each row."""
+    if not pa.types.is_dictionary(column.type):
+        column = v.texts(column.combine_chunks()) if column.num_chunks else column.cast(pa.string())
+        column = pa.chunked_array([column]).dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    labels, indices = array.dictionary, array.indices
+    if indices.null_count:
+        labels = pa.concat_arrays([labels, pa.nulls(1, pa.string())])
+        indices = indices.fill_null(len(labels) - 1)
+    return labels, indices.to_numpy(zero_copy_only=False)
+
+
 def hierarchy_facts(hierarchy: Hierarchy, level: int, used: Ints) -> dict[str, Any]:
     """What the manifest says of a hierarchy: nodes at or above the published level, leaves only where declared.
 
-    Of a domain that was not declared only nodes that were published, and those above them, are named.
+    All of it follows from what is published and from what the caller declared, nothing from suppressed rows.
     """
-    nodes = np.arange(len(hierarchy.levels[level]), dtype=np.int64) if hierarchy.declared else used
     levels = []
-    at = nodes
     for number in range(level, hierarchy.height + 1):
         here = hierarchy.levels[number]
-        labels = here.labels.take(pa.array(at)).to_pylist()
-        facts: dict[str, Any] = {"level": number, "labels": labels if number < hierarchy.height else [ROOT]}
+        facts: dict[str, Any] = {"level": number, "labels": here.texts() if number < hierarchy.height else [ROOT]}
         if here.low is not None and here.high is not None:
-            facts["low"] = [None if np.isnan(x) else x for x in here.low[at].tolist()]
-            facts["high"] = [None if np.isnan(x) else x for x in here.high[at].tolist()]
+            facts["low"] = [None if np.isnan(x) else x for x in here.low.tolist()]
+            facts["high"] = [None if np.isnan(x) else x for x in here.high.tolist()]
         if number < hierarchy.height:
-            above, parent = np.unique(hierarchy.parents[number][at], return_inverse=True)
-            facts["parents"] = parent.tolist()
-            at = above
+            facts["parents"] = hierarchy.parents[number].tolist()
         levels.append(facts)
-    made_by = hierarchy.made_by.split("(")[0] if hierarchy.made_by.startswith("taxonomy") else hierarchy.made_by
-    if hierarchy.chosen and level == hierarchy.height:
-        made_by = ""  # widths that jali chose follow the values, and here nothing is shown of them
     result: dict[str, Any] = {
-        "made_by": made_by,
-        "declared": hierarchy.declared, "chosen": hierarchy.chosen, "whole": hierarchy.whole, "levels": levels,
-    }  # fmt: skip
+        "made_by": _made_by(hierarchy, level),
+        "declared": hierarchy.declared,
+        "chosen": hierarchy.chosen,
+        "whole": hierarchy.whole,
+        "levels": levels,
+    }
     if hierarchy.declared:
-        result["leaves"] = hierarchy.levels[0].labels.to_pylist()
+        result["leaves"] = hierarchy.levels[0].texts()
         result["leaf_nodes"] = hierarchy.maps[level].tolist()
+        declared = {node for node, label in enumerate(levels[0]["labels"]) if label is not None}
+        return trimmed(result, sorted(declared | set(used.tolist())))
+    return _without_hints(trimmed(result, used.tolist()))
+
+
+def _made_by(hierarchy: Hierarchy, level: int) -> str:
+    if hierarchy.made_by.startswith("taxonomy"):
+        return "taxonomy"  # not the name of somebody's file
+    if hierarchy.chosen and level in (0, hierarchy.height) and hierarchy.made_by.startswith("bands"):
+        return ""  # widths that jali chose follow the values, and here nothing is shown of them
+    return hierarchy.made_by
+
+
+def trimmed(facts: Mapping[str, Any], kept: list[int]) -> dict[str, Any]:
+    """The facts with only these nodes of the published level, and what lies above them.
+
+    A missing value counts as declared only where it is shown.
+    """
+    levels, at = [], kept
+    for here in facts["levels"]:
+        here, last = dict(here), "parents" not in here  # noqa: PLW2901  # the caller's facts stay as they are
+        at = [0] if last else at
+        for key in {"labels", "low", "high"} & set(here):
+            here[key] = [here[key][i] for i in at]
+        if not last:
+            above = sorted({here["parents"][i] for i in at})
+            position = {node: i for i, node in enumerate(above)}
+            here["parents"] = [position[here["parents"][i]] for i in at]
+            at = above
+        levels.append(here)
+    result = dict(facts) | {"levels": levels}
+    if "leaves" in facts:
+        position = {node: i for i, node in enumerate([0] if len(levels) == 1 else kept)}
+        missing = len(levels) > 1 and None in levels[0]["labels"]
+        pairs = zip(facts["leaves"], facts["leaf_nodes"], strict=True)
+        leaves = [(leaf, position[node]) for leaf, node in pairs if leaf is not None or missing]
+        result |= {"leaves": [leaf for leaf, _ in leaves], "leaf_nodes": [node for _, node in leaves]}
     return result
 
 
-def cover_of(facts: dict[str, Any], labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
+def _without_hints(facts: dict[str, Any]) -> dict[str, Any]:
+    """Without levels whose number or width follows from values that are not shown."""
+    levels = facts["levels"]
+    if len(levels) <= 1:
+        return facts
+    if facts["made_by"] == "mask()":  # as many levels as the longest text that is shown
+        longest = max((len(text) for text in levels[0]["labels"] if text is not None), default=0)
+        between = [here for here in levels[1:-1] if here["level"] < longest]
+    else:
+        between = [] if facts["chosen"] else levels[1:-1]
+    root = levels[-1] | {
+        "level": levels[-1]["level"] if facts["made_by"] != "mask()" else levels[0]["level"] + len(between) + 1
+    }
+    if not between:
+        levels[0] = levels[0] | {"parents": [0] * len(levels[0]["labels"])}
+    else:
+        between[-1] = between[-1] | {"parents": [0] * len(between[-1]["labels"])}
+    return facts | {"levels": [levels[0], *between, root]}
+
+
+def cover_of(facts: Mapping[str, Any], labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
     """What the published nodes cover, from the manifest's words alone."""
     lowest = facts["levels"][0]
     nodes = [i for i in range(len(labels)) if i != root]
@@ -130,8 +241,6 @@ def cover_of(facts: dict[str, Any], labels: pa.Array, root: int | None, kind: v.
         node = np.full(len(lowest["labels"]), -1, dtype=np.int64)
         node[positions] = nodes
         leaves = node[np.asarray(facts["leaf_nodes"], dtype=np.int64)]
-        if len(lowest["labels"]) == 1:
-            leaves = np.full(len(leaves), -1, dtype=np.int64)
         return Cover.grouped(_typed(facts["leaves"], kind), leaves, len(labels), root=root)
     if lowest["level"] == 0 and len(facts["levels"]) > 1:
         known = _typed([texts[i] for i in nodes], kind)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import ctypes
-import ctypes.util
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from jali.encoding import values as v
 from jali.errors import InputError
 
 MANIFEST = "manifest.json"
@@ -24,32 +27,52 @@ FORMAT_VERSION = 1
 Format = Literal["csv", "parquet"]
 
 
-def write(folder: str | Path, tables: dict[str, pa.Table], manifest: dict[str, Any], *, overwrite: bool, form: Format) -> Path:
-    """Write the tables and the manifest into a folder; a crash leaves what was there before, or all of the new."""
-    target = Path(folder)
+def write(
+    folder: str | Path,
+    tables: dict[str, pa.Table],
+    manifest: dict[str, Any],
+    *,
+    overwrite: bool,
+    form: Format,
+    check: Callable[[Path], None],
+) -> Path:
+    """Write the tables and the manifest into a folder; a crash leaves what was there before, or all of the new.
+
+    `check` looks at the finished files before they take their place; what it raises leaves everything as it was.
+    """
+    target = Path(os.path.realpath(folder))
     if form not in ("csv", "parquet"):
         raise InputError('format must be "csv" or "parquet"', got=repr(form))
-    _check_target(target, overwrite)
     try:
+        _check_target(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # nobody else may look into it
     except OSError as problem:
-        raise InputError(f"cannot write to {target}", got=_reason(problem), do="choose another folder") from None
+        raise InputError(f"cannot write to {folder}", got=_reason(problem), do="choose another folder") from None
     try:
-        building.chmod(0o755)
-        files = {}
-        for name, table in tables.items():
-            path = building / f"{name}.{form}"
-            _write_table(table, path, form)
-            files[path.name] = {"table": name, "sha256": _digest(path)}
-        text = json.dumps({"format_version": FORMAT_VERSION, **manifest, "files": files}, indent=1, ensure_ascii=False)
-        _write_text(building / MANIFEST, text + "\n")
-        _put(building, target)
+        building = work / "new"
+        building.mkdir()
+        _build(building, tables, manifest, form)
+        check(building)
+        _put(building, target, work / "old")
     except OSError as problem:
-        raise InputError(f"cannot write to {target}", got=_reason(problem), do="free some space or choose another folder") from None
+        do = "free some space or choose another folder"
+        raise InputError(f"cannot write to {folder}", got=_reason(problem), do=do) from None
     finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return target
+        if not (work / "old").exists():  # else a release that could not be put back: the only copy
+            shutil.rmtree(work, ignore_errors=True)
+    return Path(folder)
+
+
+def _build(building: Path, tables: dict[str, pa.Table], manifest: dict[str, Any], form: Format) -> None:
+    files = {}
+    for name, table in tables.items():
+        path = building / f"{name}.{form}"
+        _write_table(table, path, form)
+        files[path.name] = {"table": name, "sha256": _digest(path)}
+    facts = {"format_version": FORMAT_VERSION, **manifest, "files": files}
+    _write_text(building / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    _sync(building)
 
 
 def _check_target(target: Path, overwrite: bool) -> None:
@@ -59,8 +82,18 @@ def _check_target(target: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise InputError(f"the folder {target} is not empty", do="choose another one, or pass overwrite (--overwrite)")
-    if not (target / MANIFEST).is_file():
+    if not _is_release(target):
         raise InputError(f"the folder {target} holds something that is not a release", do="choose another one")
+
+
+def _is_release(folder: Path) -> bool:
+    """Whether everything in the folder was written by `write`, so that nothing else is lost with it."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        ours = {MANIFEST, *manifest["files"]} if {"format_version", "jali", "kind"} <= set(manifest) else set()
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
+        return False
+    return {path.name for path in folder.iterdir()} <= ours
 
 
 def _reason(problem: OSError) -> str:
@@ -71,11 +104,17 @@ def _write_table(table: pa.Table, path: Path, form: Format) -> None:
     with path.open("wb") as file:
         if form == "csv":
             # every text is quoted, so that an empty text stays apart from a missing value
+            table = pa.table({name: _as_read(table[name]) for name in table.column_names})
             pacsv.write_csv(table, file, pacsv.WriteOptions(quoting_style="needed", batch_size=65536))
         else:
             pq.write_table(table, file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _as_read(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Times as jali reads them; the CSV writer has a form of its own."""
+    return v.texts(column.combine_chunks()) if pa.types.is_timestamp(column.type) else column
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -90,20 +129,21 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _put(building: Path, target: Path) -> None:
+def _put(building: Path, target: Path, aside: Path) -> None:
     """Put the finished folder in its place, in one step where the system can."""
     if not target.exists() or not any(target.iterdir()):
         os.replace(building, target)
     elif not _exchange(building, target):
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-        os.replace(target, aside)
         try:
+            os.replace(target, aside)
             os.replace(building, target)
-        except OSError:
-            os.replace(aside, target)
+        except BaseException:
+            if aside.exists():
+                os.replace(aside, target)
             raise
         shutil.rmtree(aside, ignore_errors=True)
-    _sync(target.parent)
+    with contextlib.suppress(OSError):  # the release is in place; some file systems cannot sync a folder
+        _sync(target.parent)
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -128,39 +168,58 @@ def _sync(folder: Path) -> None:
 def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
     folder = Path(folder)
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(f"no release in {folder}", do="name a folder that jali wrote: it holds a manifest.json")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        version, files = manifest["format_version"], manifest.pop("files")
-    except (ValueError, KeyError, TypeError, OSError):
-        raise InputError(f"{path} is not a manifest that jali can read") from None
-    if version != FORMAT_VERSION:
-        raise InputError(f"{path} has format {version}; this jali reads {FORMAT_VERSION}", do="use a newer jali")
+    manifest = _manifest(folder)
     tables = {}
-    for name, facts in files.items():
-        file = folder / Path(name).name
+    for name, facts in manifest.pop("files").items():
+        if Path(name).name != name:
+            raise InputError(f"the manifest of {folder} names a file outside its folder", do="get the release again")
+        file = folder / name
         if not file.is_file():
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
-        if _digest(file) != facts["sha256"]:
-            raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
-        tables[facts["table"]] = _read_table(file)
+        try:
+            if _digest(file) != facts["sha256"]:
+                raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
+            tables[facts["table"]] = _read_table(file)
+        except (OSError, pa.ArrowException) as problem:
+            reason = _reason(problem) if isinstance(problem, OSError) else "not a table"
+            raise InputError(f"{file} cannot be read", got=reason, do="get the release again") from None
     return tables, manifest
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(f"no release in {folder}", do=f"name a folder that jali wrote: it holds a {MANIFEST}")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version, files = manifest["format_version"], manifest["files"]
+        well_formed = all({"table", "sha256"} <= set(facts) for facts in files.values())
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read", got=_reason(problem)) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        well_formed, version = False, FORMAT_VERSION
+    if not well_formed:
+        raise InputError(f"{path} is not a manifest that jali can read", do="name a folder that jali wrote")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format {version}; this jali reads format {FORMAT_VERSION}", do="use the jali that wrote it"
+        )
+    return manifest
 
 
 def _read_table(path: Path) -> pa.Table:
     if path.suffix == ".parquet":
         return pq.read_table(path)
-    with path.open("rb") as file:
-        header = pacsv.open_csv(file, pacsv.ReadOptions(block_size=1 << 20)).schema.names
-    text = pa.dictionary(pa.int32(), pa.string())
+    with path.open(encoding="utf-8", newline="") as file:
+        header = next(csv.reader(file))
     return pacsv.read_csv(
         path,
         pacsv.ReadOptions(block_size=1 << 24),
-        pacsv.ParseOptions(newlines_in_values=True),
+        pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),  # an empty line is a missing value
         pacsv.ConvertOptions(
-            column_types=dict.fromkeys(header, text), null_values=[""], strings_can_be_null=True,
+            column_types=dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())),
+            null_values=[""],
+            strings_can_be_null=True,
             quoted_strings_can_be_null=False,
-        ),  # fmt: skip
+        ),
     )

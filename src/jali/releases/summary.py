@@ -6,34 +6,67 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jali.releases.generalized import Generalized
+    from jali.releases.published import Published
+
+ATTACKER = "an attacker who knows everybody's quasi-identifiers and who is in the table"
+NOT_COVERED = (
+    "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
+    "what follows from how the levels were chosen, for whoever knows the algorithm",
+    "another release of the same table beside this one",
+)
+"""What no promise of a generalized release speaks of."""
+_COSTS = {  # a repaired release lacks those that need the original
+    "kl": "KL-divergence {:.4f} nats",
+    "average": "{:,.1f} rows in a group on average",
+    "discernibility": "discernibility {:,.0f}",
+    "loss": "loss {:.4f}",
+    "height": "generalization height {:.0f}",
+}
+
+
+def many(number: int, one: str, more: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> many(1, "group"), many(3000, "group"), many(2, "person", "people")
+    ('1 group', '3,000 groups', '2 people')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def summary(release: Generalized) -> str:
     """What `print(release)` shows."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
-    who = f" about {counts['people']:,} people" if counts["people"] != counts["rows"] else ""
-    lines = [f"Generalized release: {counts['rows']:,} rows{who} in {counts['groups']:,} groups"]
+    who = "" if counts["one_row_per_person_assumed"] else f" about {many(counts['people'], 'person', 'people')}"
+    lines = [f"Generalized release: {many(counts['rows'], 'row')}{who} in {many(counts['groups'], 'group')}"]
     if counts["suppressed"]:
-        lines.append(f"  {counts['suppressed']:,} rows are suppressed: * in every quasi-identifier, one group of their own")
-    lines.append("Published")
-    for column in release.columns:
-        if column.role != "quasi":
-            lines.append(f"  {column.name}: {column.role}, as it is")
-            continue
-        assert column.facts is not None
-        height = column.level + len(column.facts["levels"]) - 1
-        chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
-        example = next((t for t in column.labels.to_pylist() if t not in (None, "*")), "*")
-        lines.append(f"  {column.name}: level {column.level} of {height}, like {example}{chosen}")
+        are, own = ("is", "its") if counts["suppressed"] == 1 else ("are", "their")
+        rows = many(counts["suppressed"], "row")
+        lines.append(f"  {rows} {are} suppressed: * in every quasi-identifier, in a group of {own} own")
+    lines += ["Published", *(f"  {_column(column)}" for column in release.columns)]
     if release.weight_name:
-        lines.append(f"  {release.weight_name}: weights, as each group's mean")
-    lines.append("Guarantee")
-    lines += [f"  {principle!r}: {principle.promise()}" for principle in release.principles]
+        lines.append(f"  {release.weight_name}: weights, as the mean of each group")
+    lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
+    lines.append(f"  against {ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
+    lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED)]
     lines.append("Cost")
-    lines.append(
-        f"  KL-divergence {metrics['kl']:.4f} nats, average group {metrics['average']:.1f} rows, "
-        f"discernibility {metrics['discernibility']:,.0f}, loss {metrics['loss']:.4f}, height {metrics['height']:.0f}"
-    )
+    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
+    if "kl" not in metrics:
+        lines.append("  KL-divergence and loss: see jali.measure, which needs the original")
+    if release.search:
+        lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
     return "\n".join(lines)
+
+
+def _column(column: Published) -> str:
+    if column.role == "sensitive":
+        return f"{column.name}: sensitive, as it is"
+    if column.role == "other":
+        return f"{column.name}: as it is; an attacker who knows it is not covered, see jali.audit"
+    assert column.facts is not None
+    height = column.facts["levels"][-1]["level"]
+    chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
+    example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
+    shown = "always *" if column.level == height else f"like {example}" if example else "empty or *"
+    return f"{column.name}: level {column.level} of {height}, {shown}{chosen}"

@@ -1,1 +1,43 @@
-""""""
+"""Published figures, computed again: one module a paper."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from jali.errors import InputError, nearest
+from jali.progress import Step, watched
+from jali.reproduce.plots import require_plots
+from jali.reproduce.report import Report
+
+__all__ = ["PAPERS", "Report", "run"]
+
+PAPERS: dict[str, str] = {"l-diversity": "jali.reproduce.l_diversity"}
+"""The papers that can be reproduced, and the module of each."""
+
+
+def run(
+    name: str,
+    *,
+    adult: str | Path | None = None,
+    out: str | Path | None = None,
+    quick: bool = False,
+    on_step: Step | None = None,
+) -> Report:
+    """Compute a paper's figures again, from the real Adult table (`adult`, or the environment variable JALI_ADULT).
+
+    With `out`, tables (CSV, Markdown) and plots (SVG, PNG) are written into that folder; files of the same names are
+    replaced. `quick` leaves out the larger settings and says so.
+    """
+    if name not in PAPERS:
+        raise InputError(f'no paper "{name}" to reproduce', do=nearest(name, PAPERS))
+    if out is not None:
+        require_plots()
+        if Path(out).exists() and not Path(out).is_dir():
+            raise InputError(f"{out} is a file", do="name a folder to write into")
+    module = importlib.import_module(PAPERS[name])
+    with watched(f"reproducing {name}", on_step) as step:
+        report: Report = module.report(adult, quick=quick, on_step=step)
+    if out is not None:
+        report.write(out)
+    return report

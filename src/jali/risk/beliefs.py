@@ -91,7 +91,11 @@ class Beliefs:
 
 
 def beliefs(
-    release: Release | str | Path, population: Table | Any, *, sensitive: str | None = None, frequency: str = "frequency"
+    release: Release | str | Path,
+    population: Table | Any,
+    *,
+    sensitive: str | None = None,
+    frequency: str = "frequency",
 ) -> Beliefs:
     """Prior and posterior beliefs of an attacker who knows the population's joint frequencies (Theorem 3.1).
 
@@ -106,6 +110,8 @@ def beliefs(
     if not isinstance(population, Table):
         population = _population(found, population, column, frequency)
     codes, joint = _joint(population, column)
+    there = joint.sum(axis=1) > 0  # a combination of frequency 0 is nobody's
+    codes, joint = codes[there], joint[there]
     group = _groups(found, population, codes)
     known = group >= 0
     labels, n = _published(found, population, column)
@@ -133,14 +139,14 @@ def _joint(population: Table, column: str) -> tuple[NDArray[np.int32], Floats]:
     joint = np.bincount(
         frequencies.combination * width + value, weights=frequencies.weight, minlength=frequencies.combinations * width
     )
-    return frequencies.codes, joint.reshape(frequencies.combinations, width)
+    return frequencies.codes, joint.astype(np.float64).reshape(frequencies.combinations, width)
 
 
 def _groups(release: Generalized, population: Table, codes: NDArray[np.int32]) -> NDArray[np.int64]:
     """The published group of each combination: its own, else the suppressed one, else -1."""
     quasi = release.of_role("quasi")
     first = release._group[1]
-    nodes = [node_numbers(p, population[p.name])[codes[:, i]] for p, i in ((p, _index(population, p.name)) for p in quasi)]
+    nodes = [node_numbers(p, population[p.name])[codes[:, _index(population, p.name)]] for p in quasi]
     shown = [p.codes[first].astype(np.int64) for p in quasi]
     outside = np.any([n < 0 for n in nodes], axis=0)
     both = [(np.concatenate([np.maximum(n, 0), s]), len(p.labels)) for n, s, p in zip(nodes, shown, quasi, strict=True)]
@@ -165,7 +171,8 @@ def _published(release: Generalized, population: Table, column: str) -> tuple[tu
     position = {label: i for i, label in enumerate(labels)}
     shown = published.labels.to_pylist()
     if any(label not in position for label in shown):
-        raise InputError(f'the population lacks a published value of "{column}"', do="give frequencies for every published value")
+        do = "give frequencies for every published value"
+        raise InputError(f'the population lacks a published value of "{column}"', do=do)
     value = np.array([position[label] for label in shown])[published.codes]
     groups = len(release._group[1])
     n = np.bincount(release.group_of_rows.astype(np.int64) * len(labels) + value, minlength=groups * len(labels))
@@ -177,7 +184,8 @@ def _theorem(joint: Floats, group: NDArray[np.int64], n: Floats) -> tuple[Floats
     block = np.zeros_like(n)
     np.add.at(block, group, joint)
     if bool(((n > 0) & (block == 0))[np.unique(group)].any()):
-        raise InputError("the population gives a published value no chance in its group", do="use a population that contains the table")
+        do = "use a population that contains the table"
+        raise InputError("the population gives a published value no chance in its group", do=do)
     prior = joint / joint.sum(axis=1, keepdims=True)
     ratio = np.divide(joint, block[group], out=np.zeros_like(joint), where=block[group] > 0)
     weighted = n[group] * ratio

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from itertools import product
-from operator import mul
+from math import prod
 
 Levels = tuple[int, ...]
 
@@ -25,71 +24,60 @@ def frontier(top: Levels, holds: Callable[[Levels], bool]) -> list[Levels]:
     [(1, 2), (2, 1)]
     """
     verdicts = _Verdicts(top)
-    for node in verdicts.nodes():
-        if verdicts[node] is None:
-            _bisect(verdicts, _chain(node, top, verdicts), holds)
-    return sorted(n for n in verdicts.nodes() if verdicts[n] and not any(verdicts[f] for f in _finer(n)))
+    for node in verdicts.lowest_first():
+        if not verdicts.state[node]:
+            verdicts.bisect(verdicts.chain(node), holds)
+    return [verdicts.levels[node] for node in verdicts.minimal()]
 
 
-def _finer(node: Levels) -> list[Levels]:
-    return [(*node[:i], level - 1, *node[i + 1 :]) for i, level in enumerate(node) if level > 0]
-
-
-def _chain(node: Levels, top: Levels, verdicts: _Verdicts) -> list[Levels]:
-    """From a node upwards through undecided nodes."""
-    chain = [node]
-    while True:
-        above = [(*node[:i], n + 1, *node[i + 1 :]) for i, n in enumerate(node) if n < top[i]]
-        undecided = [n for n in above if verdicts[n] is None]
-        if not undecided:
-            return chain
-        node = undecided[0]
-        chain.append(node)
-
-
-def _bisect(verdicts: _Verdicts, chain: list[Levels], holds: Callable[[Levels], bool]) -> None:
-    low, high = 0, len(chain)
-    while low < high:
-        middle = (low + high) // 2
-        if holds(chain[middle]):
-            verdicts.decide(chain[middle], True)
-            high = middle
-        else:
-            verdicts.decide(chain[middle], False)
-            low = middle + 1
+_HOLDS, _FAILS = 1, 2
 
 
 class _Verdicts:
-    """What is known of each node: True, False or nothing yet."""
+    """What is known of each node, by its number in the order of the levels: nothing yet, that it holds or fails."""
 
     def __init__(self, top: Levels) -> None:
         self.top = top
-        self._shape = tuple(t + 1 for t in top)
-        self._state = bytearray(reduce(mul, self._shape, 1))  # 0 unknown, 1 holds, 2 fails
-        self._nodes = sorted(product(*(range(s) for s in self._shape)), key=lambda n: (sum(n), n))
+        self.levels = list(product(*(range(t + 1) for t in top)))
+        self.steps = [prod(t + 1 for t in top[i + 1 :]) for i in range(len(top))]  # to the next level of each column
+        self.state = bytearray(len(self.levels))
 
-    def nodes(self) -> list[Levels]:
-        return self._nodes
+    def lowest_first(self) -> list[int]:
+        return sorted(range(len(self.levels)), key=lambda node: sum(self.levels[node]))
 
-    def _index(self, node: Levels) -> int:
-        index = 0
-        for level, size in zip(node, self._shape, strict=True):
-            index = index * size + level
-        return index
+    def above(self, node: int) -> list[int]:
+        return [node + step for level, most, step in zip(self.levels[node], self.top, self.steps, strict=True) if level < most]
 
-    def __getitem__(self, node: Levels) -> bool | None:
-        return (None, True, False)[self._state[self._index(node)]]
+    def below(self, node: int) -> list[int]:
+        return [node - step for level, step in zip(self.levels[node], self.steps, strict=True) if level]
 
-    def decide(self, node: Levels, verdict: bool) -> None:
+    def chain(self, node: int) -> list[int]:
+        """From a node upwards through undecided nodes."""
+        chain = [node]
+        while (after := next((n for n in self.above(chain[-1]) if not self.state[n]), None)) is not None:
+            chain.append(after)
+        return chain
+
+    def bisect(self, chain: list[int], holds: Callable[[Levels], bool]) -> None:
+        low, high = 0, len(chain)
+        while low < high:
+            middle = (low + high) // 2
+            if holds(self.levels[chain[middle]]):
+                self._decide(chain[middle], _HOLDS, self.above)
+                high = middle
+            else:
+                self._decide(chain[middle], _FAILS, self.below)
+                low = middle + 1
+
+    def _decide(self, node: int, verdict: int, onwards: Callable[[int], list[int]]) -> None:
         """Tag the node and all that follows from it, stopping where that is known already."""
-        mark, step = (1, 1) if verdict else (2, -1)
         pending = [node]
         while pending:
             current = pending.pop()
-            index = self._index(current)
-            if self._state[index]:
-                continue
-            self._state[index] = mark
-            for i, level in enumerate(current):
-                if 0 <= level + step < self._shape[i]:
-                    pending.append((*current[:i], level + step, *current[i + 1 :]))
+            if not self.state[current]:
+                self.state[current] = verdict
+                pending.extend(onwards(current))
+
+    def minimal(self) -> list[int]:
+        holding = (node for node, state in enumerate(self.state) if state == _HOLDS)
+        return [node for node in holding if all(self.state[n] == _FAILS for n in self.below(node))]

@@ -51,7 +51,7 @@ class Lattice:
     def __init__(self, table: Table, principles: tuple[Principle, ...], *, on_step: Step, largest: int = LARGEST) -> None:
         self.table, self.principles, self.on_step = table, principles, on_step
         self.roller = Roller(table)
-        self.tallies = Tallies(self.roller)
+        self.tallies = Tallies(self.roller, self.roller.bottom)
         self.top = self.roller.top
         self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
         if self.nodes > largest:
@@ -70,6 +70,11 @@ class Lattice:
         whole = self.roller.whole
         for principle in self.principles:
             principle.check(whole)
+        if self.table.frequencies.person is not None and not any(p.counts_people for p in self.principles):
+            raise InputError(
+                "people can have several rows, so the values of one person alone could pass for diversity",
+                do="add KAnonymity(k), which counts people",
+            )
         failing = [p for p in self.principles if not bool(p.holds(whole).all())]
         if failing:
             raise InfeasibleError("; ".join(p.shortfall(whole) for p in failing))
@@ -100,7 +105,7 @@ class Lattice:
 
     def small(self, node: Levels) -> int:
         """How many rows of a node lie in groups too small for any of the principles to hold."""
-        sizes = self.roller.sizes(self.tallies.finest, node)
+        sizes = self.roller.sizes(self.roller.bottom, node)
         return int(sizes[sizes < self.least].sum())
 
     def satisfied(self, node: Levels) -> bool:
@@ -124,12 +129,16 @@ class Lattice:
     # -- the best node under a budget of suppressed rows -------------------------------------------------------
 
     def best(self, metric: Metric, suppress: Fraction) -> tuple[Levels, Bools]:
-        """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels."""
+        """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels.
+
+        Without suppression the best node is minimal, since costs grow upwards; KL does not where rows are published with
+        the mean weight of their group.
+        """
         if metric not in METRICS:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
         costing = Costing(self.table)
         budget = int(suppress * self.table.rows)
-        if budget == 0 and self.monotone:
+        if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
             ranked = [self._ranked(costing, metric, node, budget) for node in self.minimal()]
             _, node, hidden = min((r for r in ranked if r is not None), key=lambda r: r[0])
             return node, hidden
@@ -159,7 +168,7 @@ class Lattice:
             if best is not None and bound > best[0][0]:
                 break
             if not known:
-                own = max(bound, round(costing.at_least(self.tally(node), metric, budget), 12) - 1e-12)
+                own = max(bound, round(self._at_least(costing, metric, node), 12) - 1e-12)
                 heapq.heappush(heap, (own, node, True))
                 continue
             self._step()
@@ -172,6 +181,13 @@ class Lattice:
                     heapq.heappush(heap, (bound, above, False))
         assert best is not None, "the fully generalized table was found feasible before the search began"
         return best[1], best[2]
+
+    def _at_least(self, costing: Costing, metric: Metric, node: Levels) -> float:
+        """What a node costs, whatever is suppressed: suppression only raises every cost but KL."""
+        if metric == "kl":
+            return costing.kl_at_least(node, self.roller.cell_weights(self.tallies.nearest(node), node))
+        tally = self.tally(node)
+        return costing.price(tally, np.zeros(tally.groups, dtype=bool), metric)
 
     def _large_enough(self, budget: int) -> list[Levels]:
         """The finest nodes in which at most `budget` rows lie in groups too small for any of the principles."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.search.tally import Tally
+from jali.search.tally import Levels, Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -39,23 +39,27 @@ class Costing:
         self.rows = int(frequencies.rows.sum())
         share = _merged_weight(table) / self.total
         self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
-        self._areas: list[list[Floats]] = []  # (column, level): values under each node
+        self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
+        self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
         self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
         for column in table.quasi:
             hierarchy = table.hierarchy(column.name)
             mask = column.mask(table.domain)
             sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
-            self._areas.append(sizes)
+            self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
+            weight = np.bincount(column.codes, weights=_record_weight(table), minlength=len(mask)) / self.total
+            maps = hierarchy.maps
+            self._mean_log_areas.append([float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)])
             whole = max(float(mask.sum()) - 1, 1.0)
             self._shares.append([(s - 1) / whole for s in sizes])
-        self.log_domain = sum(float(np.log(a[-1][0])) for a in self._areas)
+        self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
 
     def log_area(self, tally: Tally) -> Floats:
         """The logarithm of how many quasi-identifier points each group covers: (groups,)."""
         result = np.zeros(tally.groups)
         for column, level in enumerate(tally.levels):
             if level:
-                result += np.log(self._areas[column][level])[tally.codes[column]]
+                result += self._log_areas[column][level][tally.codes[column]]
         return result
 
     def prices(self, tally: Tally, hidden: Bools) -> Costs:
@@ -66,21 +70,22 @@ class Costing:
         """One cost of a node when the groups in `hidden` are suppressed."""
         return float(getattr(self, metric)(tally, hidden))
 
-    def at_least(self, tally: Tally, metric: Metric, budget: int) -> float:
-        """What a node costs at the least, whichever `budget` rows are suppressed; never less further up the lattice.
+    def kl_at_least(self, levels: Levels, cells: Floats) -> float:
+        """The least KL-divergence of a node, from the weights of its cells; never less further up the lattice.
 
-        Suppression only raises every cost but KL. For KL, suppressed rows add to every box at most what `budget` rows
-        of a value spread over everything give, and Σ p log(p + b) is convex in the density p, so merging boxes
-        lowers it.
+        Whatever is inferred is constant over each box and value, and among such distributions the table's own shares of
+        boxes and values, spread evenly, come closest (Gibbs).
         """
-        nothing = np.zeros(tally.groups, dtype=bool)
-        if metric != "kl":
-            return self.price(tally, nothing, metric)
-        extra = 0.0
-        if budget:
-            heaviest = 1.0 if self.table.weight is None else float(self.table.weight.max())
-            extra = budget * heaviest * float(np.exp(-self.log_domain)) / self.total
-        return self.entropy_term - float(tally.weight @ np.log(self._density(tally, nothing) + extra)) / self.total
+        area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
+        return self.entropy_term + float(np.log(self.total)) - float(cells @ np.log(cells)) / self.total + area
+
+    def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
+        """For each entry the sum of its cell: several people of a group may have the same value."""
+        if tally.person is None:
+            return amount
+        cell = tally.group * (int(tally.value.max(initial=0)) + 1) + tally.value
+        _, index = np.unique(cell, return_inverse=True)
+        return np.bincount(index, weights=amount)[index]
 
     def discernibility(self, tally: Tally, hidden: Bools) -> float:
         """The sum over rows of their group's rows; a suppressed row costs the whole table."""
@@ -113,10 +118,7 @@ class Costing:
                 held = tally.rows[hidden]
                 mean[hidden] = float(mean[hidden] @ held) / float(held.sum())
             entry_mass = entry_mass * mean[tally.group]
-        if tally.person is not None:  # several people of a group share a value: their rows add up
-            cell = tally.group * (int(tally.value.max(initial=0)) + 1) + tally.value
-            _, index = np.unique(cell, return_inverse=True)
-            entry_mass = np.bincount(index, weights=entry_mass)[index]
+        entry_mass = self._by_cell(tally, entry_mass)
         density = entry_mass * np.exp(-self.log_area(tally))[tally.group] / self.total
         covered = hidden[tally.group]
         if covered.any():
@@ -160,3 +162,9 @@ def _merged_weight(table: Table) -> Floats:
     _, index = np.unique(cell, return_inverse=True)
     weight = np.bincount(index, weights=frequencies.weight)
     return weight[weight > 0]
+
+
+def _record_weight(table: Table) -> Floats:
+    """The weight of each record of the table, however many rows it stands for."""
+    weight = np.ones(table.records) if table.weight is None else table.weight
+    return weight if table.multiplicity is None else weight * table.multiplicity

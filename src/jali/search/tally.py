@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,11 @@ class Tally:
         """How many groups the node has."""
         return len(self.rows)
 
+    @property
+    def nbytes(self) -> int:
+        """What the tally holds in memory, roughly."""
+        return self.group.nbytes * 5 + self.rows.nbytes * (2 + len(self.levels))
+
     @cached_property
     def row_weights(self) -> Floats:
         """The rows as floats, which is how they are added up."""
@@ -55,6 +61,7 @@ class Roller:
         self.top: Levels = tuple(h.height for h in self.hierarchies)
         self._whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
         self._steps: dict[tuple[int, int, int], NDArray[np.int32]] = {}
+        self._widths = [[len(level) for level in hierarchy.levels] for hierarchy in self.hierarchies]
 
     @cached_property
     def bottom(self) -> Tally:
@@ -92,7 +99,7 @@ class Roller:
 
     def keys(self, finer: Tally, levels: Levels) -> tuple[Ints, int]:
         """A number for each group of a finer tally, the same for groups that meet at the levels; and their range."""
-        widths = [len(self.hierarchies[column].levels[level]) for column, level in enumerate(levels)]
+        widths = [self._widths[column][level] for column, level in enumerate(levels)]
         space = math.prod(widths)
         key = np.zeros(finer.groups, dtype=np.int32 if space < 2**31 else np.int64)
         reached = 1
@@ -124,6 +131,16 @@ class Roller:
         present[key] = True
         rank = np.cumsum(present)
         return rank[key] - 1, int(rank[-1])
+
+    def cell_weights(self, finer: Tally, levels: Levels) -> Floats:
+        """The weight of each group and sensitive value at the levels, in no particular order."""
+        number, groups = self.numbers(finer, levels)
+        values = len(self.frequencies.joint)
+        key = number[finer.group] * values + finer.value
+        if groups * values > max(_DENSE, 4 * len(key)):
+            _, key = np.unique(key, return_inverse=True)
+        weight = np.bincount(key, weights=finer.weight)
+        return weight[weight > 0]
 
     def roll(self, finer: Tally, levels: Levels) -> Tally:
         """The tally at coarser levels."""
@@ -170,36 +187,40 @@ class Roller:
 
 
 class Tallies:
-    """Tallies at hand, the latest first, so that a node is rolled up from a near one; memory is bounded."""
+    """Tallies at hand, so that a node is rolled up from the smallest finer one; memory is bounded."""
 
     LARGEST = 256 << 20  # bytes
 
-    def __init__(self, roller: Roller) -> None:
+    def __init__(self, roller: Roller, finest: Tally) -> None:
         self.roller = roller
-        self.finest = roller.bottom
-        self._kept: dict[Levels, Tally] = {}
+        self._kept: dict[Levels, Tally] = {finest.levels: finest}
+        self._levels = np.array([finest.levels])  # (kept, columns), in the order of _kept
+        self._groups = np.array([finest.groups])
         self._bytes = 0
 
     def get(self, levels: Levels) -> Tally:
         """The tally of a node."""
         found = self._kept.get(levels)
         if found is None:
-            found = self.roller.roll(self._nearest(levels), levels)
+            found = self.roller.roll(self.nearest(levels), levels)
             self._keep(found)
         return found
 
-    def _nearest(self, levels: Levels) -> Tally:
-        """The smallest tally at hand one step below, or the finest."""
-        below = [self._kept.get((*levels[:i], level - 1, *levels[i + 1 :])) for i, level in enumerate(levels) if level]
-        return min((t for t in below if t is not None), key=lambda t: len(t.group), default=self.finest)
+    def nearest(self, levels: Levels) -> Tally:
+        """The smallest tally at hand that is nowhere coarser."""
+        finer = (self._levels <= np.array(levels)).all(axis=1)
+        index = int(np.argmin(np.where(finer, self._groups, np.iinfo(np.int64).max)))
+        return self._kept[tuple(self._levels[index].tolist())]
 
     def _keep(self, tally: Tally) -> None:
         self._kept[tally.levels] = tally
-        self._bytes += _bytes(tally)
-        while self._bytes > self.LARGEST and len(self._kept) > 1:
-            oldest = self._kept.pop(next(iter(self._kept)))
-            self._bytes -= _bytes(oldest)
-
-
-def _bytes(tally: Tally) -> int:
-    return tally.group.nbytes * 5 + tally.rows.nbytes * 2
+        self._bytes += tally.nbytes
+        while self._bytes > self.LARGEST and len(self._kept) > 2:
+            oldest = next(itertools.islice(self._kept, 1, None))  # the first is the finest, which stays
+            self._bytes -= self._kept.pop(oldest).nbytes
+        if len(self._kept) == len(self._groups) + 1:
+            self._levels = np.vstack([self._levels, tally.levels])
+            self._groups = np.append(self._groups, tally.groups)
+        else:
+            self._levels = np.array(list(self._kept))
+            self._groups = np.array([t.groups for t in self._kept.values()])

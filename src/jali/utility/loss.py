@@ -56,7 +56,8 @@ class Measures:
             ("loss", f"{self.loss:.6f}"),
             ("granularity", f"{self.granularity:.6f}"),
         ]
-        rows += [(f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}") for name, share in self.columns.items()]
+        for name, share in self.columns.items():
+            rows.append((f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}"))
         return "\n".join(lines_of(rows))
 
 
@@ -73,6 +74,9 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
         raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
     if domain not in (None, "declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
+    if found.rows != original.rows:
+        got = f"{found.rows:,} rows in the release, {original.rows:,} in the table"
+        raise InputError("this is not the table that was published", got=got, do="measure against the original")
     over = domain or original.domain
     covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
     hidden = found.hidden_rows
@@ -137,7 +141,6 @@ def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Co
 
 def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
     """The estimate of a release over the domain of whoever holds the table."""
-    columns = tuple(
-        BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in release.columns if c.role != "other"
-    )
+    told = [column for column in release.columns if column.role != "other"]
+    columns = tuple(BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in told)
     return BoxEstimate.from_rows(columns, release.weight)

@@ -1,0 +1,59 @@
+"""jali audit: what an attacker can learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jali.cli.failures import BrokenPromise
+from jali.cli.shared import emit, json_option, names, quiet_option, reading_options, release_argument
+
+if TYPE_CHECKING:
+    from jali.risk.audit import Audit
+
+
+@click.command()
+@release_argument
+@click.option("--quasi", callback=names, metavar="A,B,…", help="Of a file: what an attacker may know.")
+@click.option("--sensitive", callback=names, metavar="S,…", help="Of a file: what nobody should learn.")
+@click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
+@json_option
+@quiet_option
+@reading_options
+def audit(
+    *, release: Path, quasi: list[str] | None, sensitive: list[str] | None, person: str | None, as_json: bool,
+    separator: str | None, encoding: str | None,
+) -> None:  # fmt: skip
+    """Say what an attacker can learn.
+
+    RELEASE is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive. The exit
+    code is 3 if a promise of the release is broken.
+    """
+    import jali
+    from jali.errors import InputError
+
+    if release.is_dir() or not release.exists():
+        if quasi or sensitive or person:
+            raise InputError(
+                f"{release} is no file", do="--quasi, --sensitive and --person are for CSV and Parquet files"
+            )
+        found = jali.audit(release)
+    else:
+        if not quasi:
+            raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
+        columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
+        table = jali.read(release, **columns, person=person, separator=separator, encoding=encoding)
+        found = jali.audit(table)
+    if as_json:
+        emit(found.to_dict())
+    else:
+        click.echo(repr(found))
+    _require_kept(found)
+
+
+def _require_kept(found: Audit) -> None:
+    broken = [name for name, kept in found.kept.items() if not kept]
+    if broken:
+        raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")

@@ -1,0 +1,73 @@
+"""jali measure: what an analyst keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    emit,
+    generalized,
+    json_option,
+    quiet_option,
+    read_like,
+    reading_options,
+    release_argument,
+)
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
+    from jali.releases.generalized import Generalized
+
+
+@click.command()
+@release_argument
+@click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet.")
+@click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original.")
+@click.option(
+    "--domain", type=click.Choice(["declared", "present"]),
+    help="Spread a cell over the values declared for its column, or over those that occur.",
+)  # fmt: skip
+@json_option
+@quiet_option
+@reading_options
+def measure(
+    *, release: Path, original: Path | None, job: Path | None, domain: Any, as_json: bool, separator: str | None,
+    encoding: str | None,
+) -> None:  # fmt: skip
+    """Say what an analyst keeps and loses.
+
+    RELEASE is compared with the table it was made from.
+    With --job the original is read as it was for publishing (by default the job's own input); otherwise with what
+    the release itself tells of its columns.
+    """
+    import jali
+    from jali.errors import InputError
+
+    if job is None and original is None:
+        raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
+    found = generalized(release)
+    table = _original(found, original, job, separator, encoding)
+    figures = jali.measure(found, table, domain=domain)
+    if as_json:
+        emit(figures.to_dict())
+    else:
+        click.echo(repr(figures))
+
+
+def _original(
+    release: Generalized, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
+) -> Table:
+    if job is not None:
+        from dataclasses import replace
+
+        from jali.job import Job
+
+        loaded = Job.load(job)
+        loaded = replace(loaded, separator=separator or loaded.separator, encoding=encoding or loaded.encoding)
+        return loaded.table(original)
+    assert original is not None
+    return read_like(release, original, weights=release.weight_name, separator=separator, encoding=encoding)

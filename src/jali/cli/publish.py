@@ -1,0 +1,74 @@
+"""jali publish: from a job to a release on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    emit,
+    format_option,
+    job_argument,
+    json_option,
+    note,
+    on_step,
+    overwrite_option,
+    quiet_option,
+    show_values_option,
+)
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
+
+
+@click.command()
+@job_argument
+@click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where to, instead of the job's own output.")
+@overwrite_option
+@format_option
+@click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
+@json_option
+@quiet_option
+@show_values_option
+def publish(*, job: Path, output: Path | None, overwrite: bool, form: Any, dry_run: bool, as_json: bool) -> None:
+    """Publish the table that a job names, under its promises.
+
+    JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
+    whole or not at all.
+    """
+    from jali.errors import InputError
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    folder = output or loaded.output
+    if folder is None and not dry_run:
+        raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
+    table = loaded.table()
+    release = loaded.run(table, on_step=on_step())
+    summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
+    path = None if dry_run or folder is None else release.save(folder, overwrite=overwrite, format=form)
+    if as_json:
+        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})})
+    else:
+        click.echo(summary)
+        if path is not None:
+            click.echo(f"Saved in {path}")
+    tell(table)
+    if dry_run:
+        note("a dry run: nothing was written")
+
+
+def tell(table: Table) -> None:
+    """What the holder of a table should know before it is published."""
+    if table.unnamed:
+        note(f"not named and not published: {', '.join(table.unnamed)}")
+    if table.incomplete:
+        note(f"{table.incomplete:,} rows with a missing value were dropped")
+    chosen = [c.name for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen]
+    if chosen:
+        note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")
+    if table.person_name is None:
+        note("one row per person is assumed; name a person column if that is not so")

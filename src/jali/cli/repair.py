@@ -1,0 +1,52 @@
+"""jali repair: a stronger promise for an existing release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    emit,
+    format_option,
+    job_argument,
+    json_option,
+    note,
+    overwrite_option,
+    quiet_option,
+    release_argument,
+)
+
+
+@click.command()
+@release_argument
+@job_argument
+@click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
+@click.option(
+    "--suppress", type=float, default=1.0, show_default=True, help="The largest share of rows that may be suppressed."
+)
+@overwrite_option
+@format_option
+@json_option
+@quiet_option
+def repair(
+    *, release: Path, job: Path, output: Path, suppress: float, overwrite: bool, form: Any, as_json: bool
+) -> None:
+    """Suppress what keeps RELEASE from the principles of a job.
+
+    Of JOB.toml only [[principles]] is read. The original table is not needed.
+    """
+    import jali
+    from jali.job import requirement
+
+    repaired = jali.repair(release, requirement(job), suppress=suppress)
+    summary = repr(repaired)
+    path = repaired.save(output, overwrite=overwrite, format=form)
+    if as_json:
+        emit({"path": path} | repaired.manifest.to_dict() | {"levels": repaired.levels})
+    else:
+        click.echo(summary)
+        click.echo(f"Saved in {path}")
+    note(f"publish it instead of {release}, never beside it: the difference would give groups away")

@@ -1,0 +1,159 @@
+"""What commands share: options, notes on stderr, figures on stdout."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jali.cli.failures import SHOW_VALUES
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
+    from jali.progress import Step
+    from jali.releases.generalized import Generalized
+
+QUIET = "jali.quiet"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        ctx.meta[key] = value
+
+    return callback
+
+
+job_argument = click.argument("job", type=PATH, metavar="JOB.toml")
+release_argument = click.argument("release", type=PATH, metavar="RELEASE")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_remember(QUIET), help="No progress bar and no notes."
+)
+show_values_option = click.option(
+    "--show-values", is_flag=True, expose_value=False, callback=_remember(SHOW_VALUES), is_eager=True,
+    help="Let error messages show original values of the table.",
+)  # fmt: skip
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what is there.")
+format_option = click.option(
+    "--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
+    help="The files of the release.",
+)  # fmt: skip
+
+
+def reading_options(command: Function) -> Function:
+    """The options of commands that read a file of original rows without a job."""
+    for option in (
+        show_values_option,
+        click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8."),
+        click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected."),
+    ):
+        command = option(command)
+    return command
+
+
+def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Column names from `a,b,"c, d"`."""
+    if value is None:
+        return None
+    return [name for name in next(csv.reader([value], skipinitialspace=True), []) if name]
+
+
+def note(text: str) -> None:
+    """A remark on stderr, unless --quiet."""
+    if not click.get_current_context().meta.get(QUIET):
+        click.echo(f"note: {text}", err=True)
+
+
+def on_step() -> Step | None:
+    """Progress as the library shows it (a bar on a terminal), or none at all with --quiet."""
+    return (lambda done, total: None) if click.get_current_context().meta.get(QUIET) else None
+
+
+def emit(data: Any) -> None:
+    """Data as JSON on stdout; numbers that JSON does not have become null."""
+    ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    click.echo(json.dumps(_plain(data), indent=2, ensure_ascii=ascii_only, allow_nan=False))
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    if hasattr(data, "item"):  # a numpy number
+        data = data.item()
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    return data if isinstance(data, (int, str, bool, type(None))) else str(data)
+
+
+def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows of figures under a header, aligned to the right.
+
+    >>> print(columns_of_text(["zip", "groups"], [["2", "12"], ["3", "4"]]))
+    zip  groups
+      2      12
+      3       4
+    """
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
+
+
+def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool) -> None:
+    """Write a file whole or not at all."""
+    from jali.errors import InputError
+
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", do="name a file")
+    if path.exists() and not overwrite:
+        raise InputError(f"the file {path} exists", do="choose another one, or pass --overwrite")
+    building: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        os.close(handle)
+        building = Path(name)
+        write(building)
+        building.chmod(0o644)
+        os.replace(building, path)
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise InputError(f"cannot write to {path}", got=reason, do="choose another place") from None
+    finally:
+        if building is not None:
+            building.unlink(missing_ok=True)
+
+
+def generalized(path: Path) -> Generalized:
+    """A saved release, which must be a generalized one."""
+    from jali.errors import InputError
+    from jali.releases.base import load
+    from jali.releases.generalized import Generalized
+
+    release = load(path)
+    if not isinstance(release, Generalized):
+        raise InputError(f"{path} is a {release.kind} release", do="name a generalized one")
+    return release
+
+
+def read_like(release: Generalized, source: Path, **reading: Any) -> Table:
+    """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
+    from jali.releases.original import builders
+    from jali.sources.files import read
+
+    sensitive = [column.name for column in release.of_role("sensitive")]
+    arguments = {"quasi": builders(release), "sensitive": sensitive} | reading
+    wanted = {*arguments["quasi"], *arguments["sensitive"]}
+    kinds = {column.name: column.kind for column in release.columns if column.name in wanted}
+    return read(source, types=kinds, **arguments)

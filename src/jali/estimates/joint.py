@@ -1,0 +1,198 @@
+"""Cells of boxes: which boxes hold a cell, and the joint table of all cells that boxes hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.errors import InputError
+from jali.estimates.cover import Cover
+from jali.estimates.patterns import Floats, Ints, added
+from jali.estimates.sets import Sets
+from jali.estimates.spans import typed
+
+LARGEST = 20_000_000  # cells of a joint table
+CELL_WORDS = 2**17  # of 64 bits, held at once for cells
+VALUE_WORDS = 2**22  # and for the values of a column
+_BIT = np.uint64(1)
+
+Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
+
+
+def summed(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Σ mass × Π shares over the boxes that hold each cell: (cells,).
+
+    asked[column][cell] is a value, codes[column][box] a node. Each value is a set of boxes, held as bits; the
+    boxes that hold a cell are what its values' sets have in common.
+    """
+    cells = len(asked[0])
+    result = np.zeros(cells)
+    weight, varying = mass.copy(), []
+    for column, found in enumerate(dense):
+        flat = _per_node(found, nodes[column])
+        if flat is None:
+            varying.append(column)
+        else:
+            weight *= flat[codes[column]]
+    widest = max([len(found[0]) for found in dense] + [1])
+    block = max(1, VALUE_WORDS // widest) * 64
+    shares = {column: _Lookup.of(dense[column], nodes[column]) for column in varying}
+    for begin in range(0, len(mass), block):
+        some = [code[begin : begin + block] for code in codes]
+        bits = [_bits(*item, len(some[0])) for item in zip(asked, dense, nodes, some, strict=True)]
+        step = max(1, CELL_WORDS // bits[0].shape[1])
+        for at in range(0, cells, step):
+            here = bits[0][asked[0][at : at + step]]
+            for column in range(1, len(asked)):
+                here &= bits[column][asked[column][at : at + step]]
+            if not varying and np.count_nonzero(here) * 2 > here.size:
+                unpacked = np.unpackbits(here.view(np.uint8), axis=1, bitorder="little")[:, : len(some[0])]
+                result[at : at + step] += unpacked @ weight[begin : begin + block]
+                continue
+            cell, box = _hits(here)
+            part = weight[begin + box]
+            for column, lookup in shares.items():
+                part = part * lookup.share(asked[column][at + cell], some[column][box])
+            result[at : at + step] += added(cell, part, len(here))
+    return result
+
+
+def _per_node(found: Density, nodes: int) -> Floats | None:
+    """The share of whatever value each node holds, where it is the same for all of them."""
+    _, node, share = found
+    flat = np.zeros(nodes)
+    flat[node] = share
+    return flat if bool((flat[node] == share).all()) else None
+
+
+class _Lookup(NamedTuple):
+    """The share of a value in a node."""
+
+    key: Ints
+    part: Floats
+    nodes: int
+
+    @classmethod
+    def of(cls, found: Density, nodes: int) -> _Lookup:
+        key = found[0] * nodes + found[1]
+        order = np.argsort(key)
+        return cls(key[order], found[2][order], nodes)
+
+    def share(self, value: Ints, node: Ints) -> Floats:
+        return self.part[np.searchsorted(self.key, value * self.nodes + node)]
+
+
+def _bits(asked: Ints, found: Density, nodes: int, codes: Ints, boxes: int) -> NDArray[np.uint64]:
+    """The boxes that hold each value, as bits: (values, words)."""
+    words, box = (boxes + 63) // 64, np.arange(boxes)
+    used, short = np.unique(codes, return_inverse=True)
+    of_node = np.zeros((len(used), words), dtype="<u8")
+    np.bitwise_or.at(of_node, (short.reshape(-1), box // 64), _BIT << (box % 64).astype(np.uint64))
+    number = np.full(nodes, -1)
+    number[used] = np.arange(len(used))
+    value, node, _ = found
+    kept = number[node] >= 0
+    value, node = value[kept], number[node[kept]]
+    order = np.argsort(value, kind="stable")
+    present, first = np.unique(value[order], return_index=True)
+    result = np.zeros((int(asked.max(initial=0)) + 1, words), dtype="<u8")
+    if len(present):
+        result[present] = np.bitwise_or.reduceat(of_node[node[order]], first, axis=0)
+    return result
+
+
+def _hits(here: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """The (row, bit) of each bit that is set."""
+    row, word = np.nonzero(here)
+    found = np.unpackbits(here[row, word].view(np.uint8), bitorder="little").reshape(-1, 64)
+    which, bit = np.nonzero(found)
+    return row[which], word[which] * 64 + bit
+
+
+def listed(cover: Cover, column: str, nodes: Ints) -> Sets:
+    """The cover, known at these nodes, with all its values named: whole numbers and masked texts are counted out."""
+    cover.require_known(nodes, column, "has no joint table")
+    spanned = ~np.isnan(cover.low)
+    if spanned.any() and not cover.whole:
+        raise InputError(f'column "{column}" has no exact values to list: its cells are intervals of fractions',
+                         do="ask count() for a range of it")  # fmt: skip
+    hidden = [0 if mask is None else mask.count("*") for mask in cover.masks or ()]
+    size = int((cover.high - cover.low + 1)[spanned].sum()) + sum(len(cover.letters) ** n for n in hidden if n)
+    if size > LARGEST:
+        raise InputError(f'column "{column}": its cells hold {size:,} values, more than {LARGEST:,}', do="ask count()")
+    found: list[tuple[int, pa.Array]] = []
+    for node in np.flatnonzero(spanned).tolist():
+        numbers = np.arange(cover.low[node], cover.high[node] + 1)
+        found.append((node, typed(numbers, cover.kind, whole=True).cast(cover.type)))
+    for node, mask in enumerate(cover.masks or ()):
+        if mask is not None:
+            texts = product(*(cover.letters if sign == "*" else sign for sign in mask))
+            found.append((node, pa.array(["".join(text) for text in texts], pa.string())))
+    if cover.missing is not None:
+        found.append((cover.missing, pa.nulls(1, cover.type)))
+    return _with(cover, found)
+
+
+def _with(cover: Cover, found: Sequence[tuple[int, pa.Array]]) -> Sets:
+    """The cover's known values and these, which are equally likely in their nodes."""
+    known = pa.array([], cover.type) if cover.values is None else cover.values.cast(cover.type)
+    sizes = np.array([len(values) for _, values in found], dtype=np.int64)
+    encoded = pa.concat_arrays([known, *(values for _, values in found)]).dictionary_encode("encode")
+    number = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    node = np.repeat(np.arange(cover.nodes), np.diff(cover.start))
+    node = np.concatenate([node, np.repeat(np.array([n for n, _ in found], dtype=np.int64), sizes)])
+    member = np.concatenate([number[cover.member], number[len(known) :]])
+    share = np.concatenate([cover.share, np.repeat(1 / np.maximum(sizes, 1), sizes)])
+    order = np.argsort(node, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=cover.nodes))])
+    return Sets(encoded.dictionary, start, member[order], share[order])
+
+
+def joint_table(names: Sequence[str], sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> pa.Table:
+    """The cells that boxes hold and their counts, in the order of their values' numbers."""
+    shape = [len(one.values) for one in sets]
+    spread = np.prod([one.size[code].astype(np.float64) for one, code in zip(sets, codes, strict=True)], axis=0).sum()
+    if spread <= LARGEST:
+        cells, counts = _spread(sets, codes, mass)
+    elif math.prod(shape) <= LARGEST and math.prod(max(len(s.size), len(s.values)) for s in sets) <= 4 * LARGEST:
+        cells, counts = _contracted(sets, codes, mass)
+    else:
+        most = min(math.prod(shape), int(spread))
+        raise InputError(f"the joint table has up to {most:,} cells, more than {LARGEST:,}", do="name fewer columns")
+    kept = counts > 0
+    data = {n: s.values.take(pa.array(cell[kept])) for n, s, cell in zip(names, sets, cells, strict=True)}
+    return pa.table([*data.values(), pa.array(counts[kept])], names=[*names, "count"])
+
+
+def _spread(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[list[Ints], Floats]:
+    """Each box's cells written out, equal ones added up."""
+    box, counts, cells = np.arange(len(mass)), mass, list[Ints]()
+    for one, code in zip(sets, codes, strict=True):
+        node = code[box]
+        size = one.size[node]
+        at = np.repeat(one.start[node] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        counts = np.repeat(counts, size) * one.share[at]
+        box = np.repeat(box, size)
+        cells = [*(np.repeat(cell, size) for cell in cells), one.member[at]]
+    number, first = combine([(cell, len(one.values)) for cell, one in zip(cells, sets, strict=True)], len(box))
+    return [cell[first] for cell in cells], added(number, counts, len(first))
+
+
+def _contracted(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[list[Ints], Floats]:
+    """The masses as an array over nodes, turned column by column into one over values."""
+    key = np.ravel_multi_index(tuple(codes), tuple(len(one.size) for one in sets))
+    array = added(key, mass, math.prod(len(one.size) for one in sets)).reshape([len(one.size) for one in sets])
+    for one in sets:
+        share = np.zeros((len(one.size), len(one.values)))
+        share[one.node, one.member] = one.share
+        array = np.tensordot(array, share, axes=([0], [0]))
+    return [np.asarray(i) for i in np.unravel_index(np.arange(array.size), array.shape)], array.reshape(-1)

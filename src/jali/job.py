@@ -1,0 +1,285 @@
+"""The job: a TOML file that says what to publish and how, checked whole before anything is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jali.encoding.builder import Builder
+from jali.encoding.builders import bands, dates, mask, suppress
+from jali.encoding.table import Domain, Table, check_roles
+from jali.encoding.taxonomy import taxonomy
+from jali.encoding.values import Kind
+from jali.errors import InputError, nearest
+from jali.principles import Principle, from_dict
+from jali.progress import Step
+from jali.sources.files import read
+from jali.sources.roles import Missing, roles_of
+
+if TYPE_CHECKING:
+    from jali.releases.base import Release
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What `jali.read` and a method such as `jali.generalize` are given, in one checked value."""
+
+    input: Path
+    quasi: Mapping[str, Builder | None]
+    sensitive: Mapping[str, Builder | None] = field(default_factory=dict)
+    principles: tuple[Principle, ...] = ()
+    output: Path | None = None
+    method: str = "generalize"
+    options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of the method
+    other: tuple[str, ...] = ()
+    person: str | None = None
+    weights: str | None = None
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    missing: Missing = "keep"
+    domain: Domain = "declared"
+    separator: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f'no method "{self.method}"', do=nearest(self.method, METHODS))
+        roles = roles_of(
+            self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain
+        )
+        check_roles(roles.named(), [name for name, _ in roles.named()])
+
+    @classmethod
+    def load(cls, path: str | Path) -> Job:
+        """The job in a TOML file; the paths in it are relative to that file."""
+        path = Path(path)
+        place, data = path.name, _parsed(path)
+        _check_keys(place, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
+        if "input" not in data:
+            raise InputError(f"{place}: no input was named", do='write input = "table.csv"')
+        method = data.get("method", "generalize")
+        given: dict[str, Any] = {key: data[key] for key in _AS_THEY_ARE if key in data}
+        given["input"] = path.parent / data["input"] if data["input"] != "-" else Path("-")
+        given["output"] = path.parent / data["output"] if "output" in data else None
+        given["other"] = tuple(data.get("other", ()))
+        for role in ("quasi", "sensitive"):
+            given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
+        given["options"] = _options(place, method, data)
+        given["principles"] = _principles(place, data)
+        with _at(place):
+            return cls(**given)
+
+    @property
+    def requirement(self) -> tuple[Principle, ...]:
+        """The principles, of which a release needs at least one."""
+        return _at_least_one(self.principles)
+
+    def table(self, source: str | Path | None = None) -> Table:
+        """The table of the job, or another file read in the same way."""
+        return read(
+            self.input if source is None else source,
+            quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
+            types=self.types, missing=self.missing, domain=self.domain, separator=self.separator,
+            encoding=self.encoding,
+        )  # fmt: skip
+
+    def run(self, table: Table | None = None, *, on_step: Step | None = None) -> Release:
+        """The release that the job asks for; `table` where it was read already."""
+        import jali
+
+        requirement = self.requirement
+        method: Callable[..., Release] = getattr(jali, self.method)
+        return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
+
+
+def requirement(path: str | Path) -> tuple[Principle, ...]:
+    """The principles of a job file, which need not say more than those."""
+    path = Path(path)
+    data = _parsed(path)
+    _check_keys(path.name, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
+    with _at(path.name):
+        return _at_least_one(_principles(path.name, data))
+
+
+def _at_least_one(principles: tuple[Principle, ...]) -> tuple[Principle, ...]:
+    if not principles:
+        raise InputError("no principle was given", do='add [[principles]] with name = "KAnonymity" and k = 5')
+    return principles
+
+
+def _parsed(path: Path) -> Data:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"no job file {path}", do="check the path, or write one with jali init") from None
+    except OSError as problem:
+        raise InputError(f"the job file {path} cannot be read", got=problem.strerror) from None
+    except UnicodeDecodeError as problem:
+        line = bytes(problem.object[: problem.start]).count(b"\n") + 1
+        raise InputError(f"{path.name}: line {line} is not valid UTF-8", do="save it as UTF-8 text") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{path.name} is not valid TOML: {problem}", do="correct that line") from None
+    except RecursionError:
+        raise InputError(f"{path.name} is not valid TOML: too deeply nested") from None
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Errors from inside say where in the job they come from."""
+    try:
+        yield
+    except InputError as problem:
+        what = f"{place}: {problem.what}"
+        raise type(problem)(what, got=problem.got, do=problem.do, value=problem.value) from None
+
+
+# -- what may stand where ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A form that a value may have, and how a message calls it."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _all_text(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+_TEXT = _Form("text", lambda x: isinstance(x, str))
+_NUMBER = _Form("a number", _is_number)
+_TABLE = _Form("a table", lambda x: isinstance(x, dict))
+_NAMES = _Form('a list of column names, e.g. ["ward"]', lambda x: isinstance(x, list) and _all_text(x))
+_COLUMNS = _Form('a list of column names, e.g. ["age"], or a table', lambda x: isinstance(x, dict) or _NAMES.fits(x))
+_KINDS = _Form('a table of kinds, e.g. zip = "text"', lambda x: isinstance(x, dict) and _all_text(x.values()))
+_PRINCIPLES = _Form(
+    "tables with two brackets each, [[principles]]",
+    lambda x: isinstance(x, list) and all(isinstance(each, dict) for each in x),
+)
+_TRUE = _Form("true", lambda x: x is True)
+_WIDTHS = _Form(
+    "a list of numbers, e.g. [5, 10, 20]",
+    lambda x: _is_number(x) or (isinstance(x, list) and all(_is_number(each) for each in x)),
+)
+_ROWS = _Form(
+    'a file, e.g. "nationality.csv", or rows of texts',
+    lambda x: (
+        isinstance(x, str) or (isinstance(x, list) and all(isinstance(row, list) and _all_text(row) for row in x))
+    ),
+)
+
+_AS_THEY_ARE = ("method", "person", "weights", "types", "missing", "domain", "separator", "encoding")
+_FIELDS: dict[str, _Form] = {
+    **dict.fromkeys(("input", "output", *_AS_THEY_ARE), _TEXT),
+    "types": _KINDS,
+    "other": _NAMES,
+    "quasi": _COLUMNS,
+    "sensitive": _COLUMNS,
+    "principles": _PRINCIPLES,
+}
+METHODS: dict[str, dict[str, _Form]] = {
+    "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
+}
+"""The methods that a job can name, with their keyword arguments."""
+
+_WORDS: dict[str, Callable[[], Builder] | None] = {"mask": mask, "dates": dates, "suppress": suppress, "auto": None}
+_HIERARCHIES: dict[str, dict[str, _Form]] = {
+    **{word: {word: _TRUE} for word in _WORDS},
+    "bands": {"bands": _WIDTHS, "origin": _NUMBER, "low": _NUMBER, "high": _NUMBER},
+    "taxonomy": {"taxonomy": _ROWS},
+}
+_HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'
+
+
+def _check_keys(place: str, data: Data, known: Mapping[str, _Form]) -> None:
+    """Raise InputError for a key that is not known here, or whose value has another form than it must."""
+    for key, value in data.items():
+        if key not in known:
+            belongs = "[" in place and key in _FIELDS
+            do = "it belongs above the first [section]" if belongs else nearest(key, known)
+            raise InputError(f'{place}: unknown key "{key}"', do=do)
+        if not known[key].fits(value):
+            raise InputError(f"{place}: {key} must be {known[key].words}", got=_shown(value))
+
+
+def _shown(value: object) -> str:
+    """A value as the job file spells it, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _columns(place: str, given: Data | list[str], folder: Path) -> dict[str, Builder | None]:
+    """The columns of a role with their hierarchies; None where jali chooses one."""
+    if isinstance(given, list):
+        doubled = next((name for name in given if given.count(name) > 1), None)
+        if doubled is not None:
+            raise InputError(f'{place} names column "{doubled}" twice')
+        return dict.fromkeys(given)
+    return {name: _hierarchy(f"{place} {name}", name, spec, folder) for name, spec in given.items()}
+
+
+def _hierarchy(place: str, name: str, given: object, folder: Path) -> Builder | None:
+    if given is True:
+        return None
+    if isinstance(given, str) and given in _WORDS:
+        given = {given: True}
+    if not isinstance(given, dict):
+        raise InputError(f"{place}: not a hierarchy", got=_shown(given), do=_advice(name, given))
+    kinds = [key for key in given if key in _HIERARCHIES]
+    if len(kinds) > 1:
+        raise InputError(f"{place}: {kinds[0]} and {kinds[1]} at once", do="give a column one hierarchy")
+    _check_keys(place, given, _HIERARCHIES[kinds[0]] if kinds else dict.fromkeys(_HIERARCHIES, _TRUE))
+    if not kinds:
+        raise InputError(f"{place}: no hierarchy", do=_HOW)
+    with _at(place):
+        return _made(kinds[0], given, folder)
+
+
+def _advice(name: str, given: object) -> str:
+    if name in _FIELDS:
+        return f"if you mean the job's own {name}, write it above the first [section]"
+    hint = nearest(given, _WORDS) if isinstance(given, str) else ""
+    return hint if hint.startswith("did you mean") else _HOW
+
+
+def _made(kind: str, given: Data, folder: Path) -> Builder | None:
+    if kind == "bands":
+        widths = given["bands"] if isinstance(given["bands"], list) else [given["bands"]]
+        return bands(*widths, **{key: value for key, value in given.items() if key != "bands"})
+    if kind == "taxonomy":
+        source = given["taxonomy"]
+        return taxonomy(folder / source if isinstance(source, str) else source)
+    make = _WORDS[kind]
+    return None if make is None else make()
+
+
+def _options(place: str, method: str, data: Data) -> dict[str, Any]:
+    """The keyword arguments of the method: the table of its name."""
+    for name, known in METHODS.items():
+        _check_keys(f"{place} [{name}]", data.get(name, {}), known)
+    return dict(data.get(method, {}))
+
+
+def _principles(place: str, data: Data) -> tuple[Principle, ...]:
+    found = []
+    for number, given in enumerate(data.get("principles", ()), 1):
+        with _at(f"{place} [[principles]] {number}"):
+            if not isinstance(given.get("name"), str):
+                raise InputError("a principle needs a name", do='e.g. name = "KAnonymity"')
+            if not isinstance(given.get("sensitive", ""), str):
+                raise InputError("sensitive must be the name of a column", got=_shown(given["sensitive"]))
+            found.append(from_dict(dict(given)))
+    return tuple(found)

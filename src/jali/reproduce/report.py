@@ -1,0 +1,139 @@
+"""Report: figures as values that print themselves and are written as CSV, Markdown and plots."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from jali.errors import InputError, InternalError, nearest
+
+Cell: TypeAlias = str | int | float | None
+"""A text or a number; None where nothing satisfies the requirement."""
+
+NONE = "none"
+"""How it is shown that no table satisfies a requirement."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a figure: the values of each series at each x."""
+
+    title: str
+    x: tuple[str, ...]
+    series: Mapping[str, tuple[float | None, ...]]  # each (x,)
+    x_label: str = ""
+    y_label: str = ""
+    base: float | None = None  # a single value to compare with, beside the series
+
+    def __post_init__(self) -> None:
+        if any(len(values) != len(self.x) for values in self.series.values()):
+            raise InternalError(f'plot "{self.title}": a series has not as many values as the x-axis')
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A table of figures with its notes and, where there are panels, a plot."""
+
+    name: str  # "figure-9": also the name of its files
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    kind: Literal["bars", "lines"] = "bars"
+    digits: int = 2  # of the numbers that are not whole, where they are shown
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.header) for row in self.rows):
+            raise InternalError(f'figure "{self.name}": a row has not as many cells as the header')
+        if len(set(self.header)) < len(self.header):
+            raise InternalError(f'figure "{self.name}": two columns have the same name')
+
+    def shown(self) -> list[tuple[str, ...]]:
+        """The cells as people read them, without the header."""
+        return [tuple(_text(cell, self.digits) for cell in row) for row in self.rows]
+
+    def __repr__(self) -> str:
+        lines = [self.title, "", *aligned(self.header, self.shown())]
+        return "\n".join(lines + [""] * bool(self.notes) + [f"note: {note}" for note in self.notes])
+
+    def markdown(self, *, plot: bool) -> str:
+        """The figure as a section of Markdown, with its plot if that was drawn."""
+        rows = [self.header, ("---",) * len(self.header), *self.shown()]
+        parts = [f"## {self.title}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
+        parts += [f"![{self.title}]({self.name}.svg)"] if plot and self.panels else []
+        return "\n\n".join([*parts, *self.notes]) + "\n"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came out for one paper."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Figure:
+        for figure in self.figures:
+            if figure.name == name:
+                return figure
+        raise InputError(f'no figure "{name}" in the report', do=nearest(name, [f.name for f in self.figures]))
+
+    def __repr__(self) -> str:
+        notes = "\n".join(f"note: {note}" for note in self.notes)
+        return "\n\n\n".join([self.title, *(repr(figure) for figure in self.figures), notes]).rstrip()
+
+    def markdown(self, *, plots: bool = True) -> str:
+        """The whole report as Markdown."""
+        notes = "".join(f"- {note}\n" for note in self.notes)
+        return "\n".join([f"# {self.title}\n", notes, *(figure.markdown(plot=plots) for figure in self.figures)])
+
+    def write(self, folder: str | Path) -> Path:
+        """Write report.md and, for each figure, a CSV file and its plot as SVG and PNG."""
+        from jali.reproduce.plots import draw
+
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
+            for figure in self.figures:
+                with open(folder / f"{figure.name}.csv", "w", encoding="utf-8", newline="") as file:
+                    csv.writer(file, lineterminator="\n").writerows([figure.header, *figure.rows])
+                if figure.panels:
+                    draw(figure, folder)
+        except OSError as problem:
+            raise InputError(f"cannot write into {folder}", got=problem.strerror, do="name another folder") from None
+        return folder
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A header, a rule and rows of text in columns: the first to the left, the others to the right.
+
+    >>> print(*aligned(["k", "tables"], [["2", "8/8"], ["50", "5/5"]]), sep=chr(10))
+    k   tables
+    ──  ──────
+    2      8/8
+    50     5/5
+    """
+    table = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    table.insert(1, tuple("─" * width for width in widths))
+    return ["  ".join(_padded(row, widths)).rstrip() for row in table]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+def _text(cell: Cell, digits: int) -> str:
+    if cell is None:
+        return NONE
+    if isinstance(cell, str):
+        return cell
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.{digits}f}"

@@ -1,0 +1,145 @@
+"""The figures of an audit, and how they print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jali.errors import InputError
+from jali.releases.summary import many
+from jali.show import lines_of
+
+NEARLY = 0.95
+"""From which share of one value on a group counts as nearly homogeneous."""
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """Groups in which (nearly) everybody has the same value, and the people in them."""
+
+    groups: int
+    people: int
+
+    def __str__(self) -> str:
+        return f"{many(self.groups, 'group')}, {many(self.people, 'person', 'people')}"
+
+
+@dataclass(frozen=True)
+class SensitiveAudit:
+    """What groups give away of one sensitive column."""
+
+    column: str
+    distinct_l: int
+    entropy_l: float
+    recursive_c: Mapping[int, float]  # the c that recursive (c, l)-diversity must exceed, for each l
+    t: float
+    t_ordered: float | None
+    largest_share: float
+    homogeneous: Homogeneity
+    nearly_homogeneous: Homogeneity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts; a c that no finite number exceeds is None."""
+        finite = {str(k): (c if math.isfinite(c) else None) for k, c in self.recursive_c.items()}
+        return {
+            "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "recursive_c": finite, "t": self.t,
+            "t_ordered": self.t_ordered, "largest_share": self.largest_share,
+            "homogeneous": vars(self.homogeneous), "nearly_homogeneous": vars(self.nearly_homogeneous),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OtherAudit:
+    """Whether columns that were published untouched single people out within their groups."""
+
+    columns: tuple[str, ...]
+    smallest: int  # rows that share quasi-identifiers and these columns, at the least
+    alone: int  # rows that share them with nobody
+    alone_share: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The figures of an audit; attributes of a single sensitive column stand at the top."""
+
+    k: int
+    groups: int
+    people: int
+    average_size: float
+    highest_risk: float
+    average_risk: float
+    below: Mapping[int, float]  # share of people in groups smaller than each size
+    sensitive: tuple[SensitiveAudit, ...] = ()
+    kept: Mapping[str, bool] = field(default_factory=dict)  # each promise of a release, judged again
+    other: OtherAudit | None = None
+    notes: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """A sensitive column's figure, or a mapping by column where there are several."""
+        if name.startswith("_") or name not in SensitiveAudit.__dataclass_fields__ or name == "column":
+            raise AttributeError(name)
+        if len(self.sensitive) == 1:
+            return getattr(self.sensitive[0], name)
+        if not self.sensitive:
+            raise InputError(f"no sensitive column was audited, so there is no {name}", do='name one: sensitive=["…"]')
+        return {s.column: getattr(s, name) for s in self.sensitive}
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise of the release was found kept."""
+        return all(self.kept.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts with the attributes' names at the top."""
+        result: dict[str, Any] = {
+            "k": self.k, "groups": self.groups, "people": self.people, "average_size": self.average_size,
+            "highest_risk": self.highest_risk, "average_risk": self.average_risk,
+            "below": {str(size): share for size, share in self.below.items()},
+        }  # fmt: skip
+        columns = {s.column: s.to_dict() for s in self.sensitive}
+        for name in next(iter(columns.values()), {}):
+            by_column = {column: figures[name] for column, figures in columns.items()}
+            result[name] = next(iter(by_column.values())) if len(by_column) == 1 else by_column
+        if self.other is not None:
+            result["other"] = vars(self.other) | {"columns": list(self.other.columns)}
+        return result | {"kept": dict(self.kept), "holds": self.holds, "notes": list(self.notes)}
+
+    def __repr__(self) -> str:
+        return "\n".join(lines_of(_rows(self)) + [f"note: {note}" for note in self.notes])
+
+
+def _rows(audit: Audit) -> list[tuple[str, str]]:
+    rows = [
+        ("people", f"{audit.people:,}"),
+        ("groups", f"{audit.groups:,}"),
+        ("k (people in the smallest group)", f"{audit.k:,}"),
+        ("people in a group on average", f"{audit.average_size:,.1f}"),
+        ("re-identification risk, highest", f"{audit.highest_risk:.4f}"),
+        ("re-identification risk, average", f"{audit.average_risk:.4f}"),
+    ]
+    rows += [(f"people in groups below {size}", f"{share:.2%}") for size, share in audit.below.items()]
+    for s in audit.sensitive:
+        rows.append((f"— {s.column} —", ""))
+        rows += [
+            ("distinct values in a group, at least", str(s.distinct_l)),
+            ("entropy diversity, at least", f"{s.entropy_l:.4f}"),
+            ("largest share of one value", f"{s.largest_share:.4f}"),
+            ("t (equal distance)", f"{s.t:.4f}"),
+        ]
+        rows += [] if s.t_ordered is None else [("t (ordered distance)", f"{s.t_ordered:.4f}")]
+        rows += [(f"recursive diversity, l = {k}", _c(c)) for k, c in list(s.recursive_c.items())[:6]]
+        rows += [
+            ("everybody has the same value in", str(s.homogeneous)),
+            (f"at least {NEARLY:.0%} have the same value in", str(s.nearly_homogeneous)),
+        ]
+    if audit.other is not None:
+        shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
+        rows.append((f"rows alone once {', '.join(audit.other.columns)} are known", shown))
+    rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
+    return rows
+
+
+def _c(c: float) -> str:
+    return "for no c" if math.isinf(c) else f"for c above {c:.4g}"

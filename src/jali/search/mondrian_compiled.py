@@ -1,0 +1,115 @@
+"""Runs the compiled Mondrian: lays the items out for the kernels, and shares segments among threads."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from jali.principles.counts import Ints
+from jali.progress import Step
+from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Split
+from jali.search.mondrian_rules import Rules
+
+SMALL = 2048
+"""Items of a segment that is split to the end in one task; in large tables a 64th of all."""
+
+Task = Callable[[int, int], tuple[Ints, int, int]]  # a segment → edges left to split, candidates judged, people done
+
+
+def grow_compiled(
+    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int, on_step: Step
+) -> tuple[Ints, int, int]:
+    """The group of each item, how many groups there are, and how many candidate splits were judged."""
+    _prepare_cache()
+    from jali.search.kernels import Work
+    from jali.search.mondrian_kernels import grow
+
+    strict = mode == "strict"  # then a combination's entries are moved together
+    units = columns.place.shape[1] if strict else len(items)
+    start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
+    people = np.add.reduceat(items.n, start[:-1])
+    work = Work(
+        combination=np.arange(units) if strict else items.combination,
+        weight=people,
+        start=start,
+        value=np.ascontiguousarray(judged[:, items.value]),
+        n=np.ascontiguousarray(items.n),
+        columns=columns,
+        rules=rules,
+        order=np.arange(units),
+        begins=np.zeros(units, dtype=np.bool_),
+        relaxed=not strict,
+        split=SPLITS.index(split),
+    )
+    checked = done = 0
+    small, total = max(SMALL, units // 64), int(people.sum())
+
+    def heard(now_checked: int, now_done: int) -> None:
+        nonlocal checked, done
+        checked, done = checked + now_checked, done + now_done
+        on_step(done, total)
+
+    _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
+    number, groups = _numbered(work.order, work.begins)
+    return (number[items.combination] if strict else number), groups, checked
+
+
+def _numbered(order: Ints, begins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Ints, int]:
+    """The group of each item, groups numbered by their first item, which begins its segment; and how many."""
+    first = order[begins]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = rank[np.cumsum(begins) - 1]
+    return number, len(first)
+
+
+def _run(task: Task, units: int, threads: int, heard: Callable[[int, int], None]) -> None:
+    """Run the task on the whole, then on every segment it leaves, whichever thread is free."""
+    if threads == 1:
+        waiting = [(0, units)]
+        while waiting:
+            edges, checked, done = task(*waiting.pop())
+            waiting += pairwise(edges.tolist())
+            heard(checked, done)
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        running: set[Future[tuple[Ints, int, int]]] = {pool.submit(task, 0, units)}
+        while running:
+            ready, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ready:
+                edges, checked, done = future.result()
+                running |= {pool.submit(task, lo, hi) for lo, hi in pairwise(edges.tolist())}
+                heard(checked, done)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare_cache() -> None:
+    """Say so when the kernels are about to be compiled, and forget kernels that are older than their source.
+
+    numba looks only at the file of the outermost kernel; what it calls and the constants in it live in others.
+    """
+    if "jali.search.mondrian_kernels" in sys.modules:
+        return
+    from jali.search.mondrian_kernels import grow
+
+    here = Path(__file__).parent
+    newest = max(path.stat().st_mtime for path in (here / "kernels.py", *here.glob("mondrian*.py")))
+    stored = list(Path(grow.stats.cache_path).glob("*kernels.*.nbi"))
+    stale = [index for index in stored if index.stat().st_mtime < newest]
+    for index in stale:
+        index.unlink(missing_ok=True)
+    if len(stale) < len(stored):
+        return
+    note = "compiling the kernels of the partitioning: some seconds, the first time only"
+    logging.getLogger("jali").info(note)
+    if sys.stderr.isatty():
+        print(note, file=sys.stderr)

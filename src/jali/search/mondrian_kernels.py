@@ -1,0 +1,235 @@
+"""Compiled Mondrian: which column of a group to split, and splitting until nothing more is allowed."""
+# mypy: disable-error-code="untyped-decorator"
+# numba's decorator has no types; the arguments of the functions below do.
+
+from __future__ import annotations
+
+from math import floor, log
+
+import numba
+import numpy as np
+
+from jali.principles.counts import Ints
+from jali.search.kernels import Desk, Work, inner, span, try_column
+from jali.search.mondrian_plan import DIGITS
+
+RANGE, BY_ENTROPY, BY_KL = range(3)
+"""The numbers of `mondrian_plan.SPLITS`."""
+
+
+@inner
+def _desk(work: Work, items: int) -> Desk:
+    """Room to look at groups of at most so many items."""
+    shape = (max(len(work.value), 1), work.rules.reference.shape[1])
+    columns = len(work.columns.tree)
+    return Desk(
+        np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64),
+        np.zeros(shape[0], np.int64), np.empty(items, np.int64), np.empty(items, np.int64),
+        np.empty(items + 1, np.int64), np.empty(items, np.int64), np.empty(items, np.int64), np.empty(items, np.int64),
+        np.empty(columns, np.int64), np.empty(columns, np.int64), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+@inner
+def _bounds(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
+    """The lowest and highest place of a group in each column, and its people."""
+    for a in range(len(low)):
+        place = work.columns.place[a]
+        least = most = place[work.combination[work.order[lo]]]
+        for i in range(lo + 1, hi):
+            here = place[work.combination[work.order[i]]]
+            least, most = min(least, here), max(most, here)
+        low[a], high[a] = least, most
+    size = 0
+    for i in range(lo, hi):
+        size += work.weight[work.order[i]]
+    return size
+
+
+@inner
+def _open(work: Work, desk: Desk, lo: int, hi: int) -> None:
+    """Count the values of a group."""
+    for i in range(lo, hi):
+        item = work.order[i]
+        for e in range(work.start[item], work.start[item + 1]):
+            for c in range(len(work.value)):
+                v = work.value[c, e]
+                if desk.whole[c, v] == 0:
+                    desk.seen[c, desk.kinds[c]] = v
+                    desk.kinds[c] += 1
+                desk.whole[c, v] += work.n[e]
+
+
+@inner
+def _close(work: Work, desk: Desk) -> None:
+    """Forget the counts again, in as many steps as the group has values."""
+    for c in range(len(work.value)):
+        for i in range(desk.kinds[c]):
+            desk.whole[c, desk.seen[c, i]] = 0
+        desk.kinds[c] = 0
+
+
+@inner
+def _rounded(amount: float) -> int:
+    return int(floor(amount * DIGITS + 0.5))
+
+
+@inner
+def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> int:
+    """The entropy of a group's values in one column, to nine decimals."""
+    at, low, high = 0, desk.low[a], desk.high[a]
+    place = work.columns.place[a]
+    surprise = 0.0
+    if high - low < 4 * (hi - lo) + 64:
+        heft = np.zeros(high - low + 1, np.int64)
+        for i in range(lo, hi):
+            heft[place[work.combination[work.order[i]]] - low] += work.weight[work.order[i]]
+        for w in heft:
+            if w > 0:
+                surprise -= w / size * log(w / size)
+        return _rounded(surprise)
+    keys = np.empty(hi - lo, np.int64)
+    for i in range(lo, hi):
+        keys[i - lo] = place[work.combination[work.order[i]]]
+    by_key = np.argsort(keys, kind="mergesort")
+    while at < len(keys):
+        w, here = 0, keys[by_key[at]]
+        while at < len(keys) and keys[by_key[at]] == here:
+            w += work.weight[work.order[lo + by_key[at]]]
+            at += 1
+        surprise -= w / size * log(w / size)
+    return _rounded(surprise)
+
+
+@inner
+def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, int]:
+    """The columns in which a group has several values, in the order in which their splits are tried; how many."""
+    columns = len(desk.low)
+    gain, scale, ranked = np.zeros(columns, np.int64), np.ones(columns, np.int64), np.empty(columns, np.int64)
+    several = 0
+    for a in range(columns):
+        if desk.low[a] == desk.high[a]:
+            continue
+        if work.split == RANGE:
+            gain[a] = span(work.columns, a, desk.low[a], desk.high[a]) - 1
+            scale[a] = work.columns.width[a] - 1
+        elif work.split == BY_ENTROPY:
+            gain[a] = _entropy(work, desk, a, lo, hi, size)
+        at = several
+        while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
+            ranked[at] = ranked[at - 1]
+            at -= 1
+        ranked[at] = a
+        several += 1
+    return ranked, several
+
+
+@inner
+def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) -> None:
+    """Move a group's items part by part, in their order; `edges` are where the parts begin and the last ends."""
+    edges[: parts + 1] = 0
+    for i in range(hi - lo):
+        desk.room[i] = work.order[lo + i]
+        edges[desk.part[i] + 1] += 1
+    for p in range(parts):
+        edges[p + 1] += edges[p]
+    for i in range(hi - lo):
+        work.order[lo + edges[desk.part[i]]] = desk.room[i]
+        edges[desk.part[i]] += 1
+    for p in range(parts, 0, -1):
+        edges[p] = lo + edges[p - 1]
+    edges[0] = lo
+
+
+@inner
+def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
+    """Σ n log(n / area) over the joint values of a group, which are the last of the judged columns."""
+    low, high = np.empty_like(desk.low), np.empty_like(desk.high)
+    size = _bounds(work, lo, hi, low, high)
+    c, total = len(work.value) - 1, 0.0
+    for i in range(lo, hi):
+        item = work.order[i]
+        for e in range(work.start[item], work.start[item + 1]):
+            desk.left[c, work.value[c, e]] += work.n[e]
+    for i in range(desk.kinds[c]):
+        people = desk.left[c, desk.seen[c, i]]
+        total += people * log(people) if people > 0 else 0.0
+        desk.left[c, desk.seen[c, i]] = 0
+    for a in range(len(low)):
+        total -= size * log(span(work.columns, a, low[a], high[a]))
+    return total
+
+
+@inner
+def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> int:
+    """The allowable split that lowers the KL-divergence most: how many parts, 1 where none is allowable."""
+    before = _information(work, desk, lo, hi)
+    best, best_parts, best_gain = desk.part[: hi - lo].copy(), 1, 0
+    old = work.order[lo:hi].copy()
+    for a in range(len(desk.low)):
+        if desk.low[a] == desk.high[a]:
+            continue
+        parts = try_column(work, desk, a, lo, hi, size)
+        if parts == 1:
+            continue
+        _place(work, desk, lo, hi, parts, edges)
+        after = 0.0
+        for p in range(parts):
+            after += _information(work, desk, edges[p], edges[p + 1])
+        work.order[lo:hi] = old
+        gain = _rounded((after - before) / size)
+        if best_parts == 1 or gain > best_gain:
+            best_gain, best_parts = gain, parts
+            best[:] = desk.part[: hi - lo]
+    desk.part[: hi - lo] = best
+    return best_parts
+
+
+@inner
+def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
+    """Split a group once, if that is allowed; how many parts it has then, and where they begin."""
+    size = _bounds(work, lo, hi, desk.low, desk.high)
+    if hi - lo < 2 or size < 2 * work.rules.least:
+        return 1
+    _open(work, desk, lo, hi)
+    parts = 1
+    if work.split == BY_KL:
+        parts = _best(work, desk, lo, hi, size, edges)
+    else:
+        ranked, several = _ranked(work, desk, lo, hi, size)
+        for i in range(several):
+            parts = try_column(work, desk, ranked[i], lo, hi, size)
+            if parts > 1:
+                break
+    _close(work, desk)
+    if parts > 1:
+        _place(work, desk, lo, hi, parts, edges)
+    return parts
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
+    """Split a segment until nothing more is allowed, or once only if it has more items than `small`.
+
+    Marks where finished groups begin. Returns the edges of what is left to be split, the candidate splits judged, and
+    the people in finished groups.
+    """
+    desk = _desk(work, hi - lo)
+    edges = np.empty(hi - lo + 2, np.int64)
+    stack = np.empty((hi - lo + 1, 2), np.int64)
+    stack[0, 0], stack[0, 1] = lo, hi
+    waiting, finished = 1, 0
+    while waiting:
+        waiting -= 1
+        begin, end = stack[waiting]
+        parts = _divide(work, desk, begin, end, edges)
+        if parts == 1:
+            work.begins[begin] = True
+            for i in range(begin, end):
+                finished += work.weight[work.order[i]]
+        elif end - begin > small:
+            return edges[: parts + 1].copy(), desk.stats[0], finished
+        for p in range(parts if parts > 1 else 0):
+            stack[waiting, 0], stack[waiting, 1] = edges[p], edges[p + 1]
+            waiting += 1
+    return edges[:0].copy(), desk.stats[0], finished

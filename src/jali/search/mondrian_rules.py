@@ -1,0 +1,136 @@
+"""Principles as plain numbers, for the kernels that judge groups without leaving compiled code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.principles import (
+    AlphaAnonymity,
+    DistinctDiversity,
+    EntropyDiversity,
+    FrequencyDiversity,
+    KAnonymity,
+    RecursiveDiversity,
+    TCloseness,
+)
+from jali.principles.base import ENTROPY_TOLERANCE, Principle, exact
+from jali.principles.column import ColumnPrinciple, mask
+from jali.principles.counts import Bools, Counts, Ints
+
+SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS = range(6)
+"""What a rule compares: see `kernels._judge`."""
+
+_WIDEST = 2**62
+
+
+class Rules(NamedTuple):
+    """Rules side by side; each compares whole numbers, p and q being numerator and denominator of its parameter."""
+
+    kind: Ints  # (rules,)
+    column: Ints  # (rules,) which row of `value` it judges
+    p: Ints  # (rules,)
+    q: Ints  # (rules,)
+    bound: NDArray[np.float64]  # (rules,) the least entropy
+    counted: Bools  # (rules, values) which values matter for the largest
+    reference: Ints  # (columns, values) people of the whole table who have each value
+    least: int  # no group of fewer people can hold
+
+
+class _Rule(NamedTuple):
+    kind: int
+    ratio: Fraction
+    bound: float = 0.0
+    named: tuple[str | None, ...] = ()
+
+
+def _rules_of(principle: Principle) -> list[_Rule] | None:
+    """The principle as rules that must all hold; None where there are none for it.
+
+    A subclass may judge otherwise than its parent, so the type must be exactly the one that is known.
+    """
+    known: dict[type[Principle], Callable[[Any], list[_Rule] | None]] = {
+        KAnonymity: lambda p: [_Rule(SIZE, Fraction(p.k))],
+        DistinctDiversity: lambda p: [_Rule(DISTINCT, Fraction(p.l))],
+        FrequencyDiversity: lambda p: [_Rule(LARGEST, 1 / exact("l", p.l))],
+        EntropyDiversity: lambda p: (
+            None if p.dont_care else [_Rule(ENTROPY, Fraction(1), math.log(p.l) - ENTROPY_TOLERANCE)]
+        ),
+        RecursiveDiversity: _recursive,
+        AlphaAnonymity: lambda p: [
+            _Rule(SIZE, Fraction(p.k)),
+            _Rule(LARGEST, exact("alpha", p.alpha), 0.0, p.values),
+        ],
+        TCloseness: lambda p: [_Rule(CLOSENESS, exact("t", p.t))] if p.distance == "equal" else None,
+    }
+    make = known.get(type(principle))
+    return None if make is None else make(principle)
+
+
+def _recursive(principle: RecursiveDiversity) -> list[_Rule] | None:
+    if principle.dont_care or principle.protected:
+        return None
+    return [_Rule(RECURSIVE, exact("c", principle.c), float(principle.l))] if principle.l > 1 else []
+
+
+def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = False) -> tuple[Rules, Ints] | None:
+    """All rules, and the judged value of each joint value in each column they need: (columns, joint values).
+
+    None where a principle has no rules, or where its numbers might not fit into 64 bits. With `joint`, the last column
+    is the joint value itself: what the KL-divergence is measured over.
+    """
+    names: list[str] = []  # sensitive columns that some rule judges
+    rows: list[tuple[_Rule, int]] = []
+    for principle in principles:
+        rules = _rules_of(principle)
+        if rules is None:
+            return None
+        column = 0
+        if isinstance(principle, ColumnPrinciple):
+            name = whole.column(principle.sensitive).name
+            names += [] if name in names else [name]
+            column = names.index(name)
+        rows += [(rule, column) for rule in rules]
+    if not all(_fits(rule, int(whole.n.sum())) for rule, _ in rows):
+        return None
+    return _laid_out(rows, names, whole, max((p.least_size() for p in principles), default=1), joint=joint)
+
+
+def _fits(rule: _Rule, people: int) -> bool:
+    """Whether the products that the rule compares fit into 64 bits, however the people are grouped."""
+    factor = {SIZE: 1, DISTINCT: 1, CLOSENESS: people**2}.get(rule.kind, people)
+    return factor * max(rule.ratio.numerator, rule.ratio.denominator) < _WIDEST
+
+
+def _laid_out(
+    rows: list[tuple[_Rule, int]], names: list[str], whole: Counts, least: int, *, joint: bool
+) -> tuple[Rules, Ints]:
+    known = [column.name for column in whole.sensitive]
+    columns = [whole.sensitive[known.index(name)] for name in names]
+    values = max([1, *map(len, columns), len(whole.joint) if joint else 1])
+    judged = [whole.joint[:, known.index(name)] for name in names]
+    judged += [np.arange(len(whole.joint))] if joint else []
+    reference = np.zeros((max(len(judged), 1), values), dtype=np.int64)
+    for index, name in enumerate(names):
+        reference[index, : len(columns[index])] = whole.reference(name)
+    counted = np.ones((len(rows), values), dtype=bool)
+    for index, (rule, column) in enumerate(rows):
+        if rule.named:
+            counted[index, : len(columns[column])] = mask(columns[column], rule.named)
+    rules = Rules(
+        kind=np.array([rule.kind for rule, _ in rows], dtype=np.int64),
+        column=np.array([column for _, column in rows], dtype=np.int64),
+        p=np.array([rule.ratio.numerator for rule, _ in rows], dtype=np.int64),
+        q=np.array([rule.ratio.denominator for rule, _ in rows], dtype=np.int64),
+        bound=np.array([rule.bound for rule, _ in rows], dtype=np.float64),
+        counted=counted,
+        reference=reference,
+        least=least,
+    )
+    stacked = np.stack(judged) if judged else np.zeros((0, len(whole.joint)), dtype=np.int64)
+    return rules, np.ascontiguousarray(stacked.astype(np.int64))

@@ -1,0 +1,381 @@
+"""Every command, end to end, on the inpatients of Figure 1."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import jali
+from jali.job import Job
+
+
+def test_publish_writes_a_release_and_prints_what_was_published(ward: Any) -> None:
+    """stdout has the summary and the path, stderr the notes; the release loads and keeps its promises."""
+    result = ward.jali("publish", "job.toml")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Generalized release: 12 rows in 3 groups")
+    assert result.stdout.endswith("Saved in out\n")
+    assert "note: not named and not published: name" in result.stderr
+    assert "note:" not in result.stdout
+    assert jali.audit(jali.load("out")).holds
+
+
+def test_publish_leaves_unnamed_columns_at_home(published: Any) -> None:
+    """The release has the named columns, and no file of it holds a name."""
+    for path in (published / "out").iterdir():
+        assert "Umeko" not in path.read_text(encoding="utf-8")
+    assert published.names() == ["job.toml", "nationality.csv", "out", "patients.csv"]
+
+
+def test_publish_as_json_is_the_manifest_and_the_path(ward: Any) -> None:
+    """With --json and --quiet nothing but JSON is printed."""
+    result = ward.jali("publish", "job.toml", "--json", "--quiet")
+    assert result.stderr == ""
+    told = json.loads(result.stdout)
+    manifest = json.loads((ward / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert told["path"] == "out"
+    assert told["levels"] == {"zip": 1, "age": 3, "nationality": 2}
+    for key in ("kind", "method", "principles", "counts", "metrics"):
+        assert told[key] == manifest[key]
+
+
+def test_a_dry_run_writes_nothing(ward: Any) -> None:
+    """It does everything else, and says that it was one; it needs no output."""
+    ward.edit("job.toml", 'output = "out"\n', "")
+    before = ward.names()
+    result = ward.jali("publish", "job.toml", "--dry-run")
+    assert result.exit_code == 0
+    assert "Saved" not in result.stdout
+    assert "nothing was written" in result.stderr
+    assert ward.names() == before
+
+
+def test_publish_elsewhere_as_parquet(ward: Any) -> None:
+    """-o goes before the job's output; --format parquet writes Parquet."""
+    result = ward.jali("publish", "job.toml", "-o", "deep/er", "--format", "parquet")
+    assert result.exit_code == 0, result.stderr
+    assert pq.read_table(ward / "deep" / "er" / "data.parquet").num_rows == 12
+    assert not (ward / "out").exists()
+
+
+def test_paths_in_a_job_are_relative_to_it(ward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job works from whatever folder it is called; -o is relative to where we are."""
+    monkeypatch.chdir(ward.folder.parent)
+    assert ward.jali("publish", "ward/job.toml").exit_code == 0
+    assert (ward / "out" / "manifest.json").is_file()
+    assert ward.jali("publish", "ward/job.toml", "-o", "here").exit_code == 0
+    assert Path("here/manifest.json").is_file()
+
+
+def test_overwrite_replaces_a_release(published: Any) -> None:
+    """With --overwrite the new release takes the old one's place, whole."""
+    published.edit("job.toml", "k = 4", "k = 6")
+    result = published.jali("publish", "job.toml", "--overwrite")
+    assert result.exit_code == 0, result.stderr
+    assert jali.audit("out").k >= 6
+    assert published.names() == ["job.toml", "nationality.csv", "out", "patients.csv"]
+
+
+def test_a_table_from_standard_input(ward: Any) -> None:
+    """`input = "-"` reads the table from a pipe."""
+    ward.edit("job.toml", "patients.csv", "-")
+    done = ward.process("publish", "job.toml", "-q", input=(ward / "patients.csv").read_text(encoding="utf-8"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Generalized release: 12 rows")
+
+
+def test_minimal_lists_every_node(ward: Any) -> None:
+    """The table has a row a node, the same as the library's nodes."""
+    ward.edit("job.toml", '[[principles]]\nname = "EntropyDiversity"\nl = 2.5\n', "")
+    ward.edit("job.toml", "k = 4", "k = 2")
+    told = json.loads(ward.jali("minimal", "job.toml", "--json").stdout)
+    result = ward.jali("minimal", "job.toml")
+    header, *rows = [line.split() for line in result.stdout.splitlines()]
+    assert header[:3] == ["zip", "age", "nationality"]
+    assert header[3:] == ["groups", "smallest", "height", "KL", "discernibility", "average", "loss"]
+    assert len(rows) == len(told) > 1
+    for row, node in zip(rows, told, strict=True):
+        assert [int(cell) for cell in row[:3]] == list(node["levels"].values())
+        assert int(row[4]) == node["smallest"] >= 2
+        assert float(row[6]) == pytest.approx(node["kl"], abs=1e-4)
+
+
+def test_minimal_says_that_it_takes_no_suppression(ward: Any) -> None:
+    """A job's suppress does not silently change its meaning."""
+    ward.edit("job.toml", '[[principles]]\nname = "K', '[generalize]\nsuppress = 0.1\n[[principles]]\nname = "K')
+    result = ward.jali("minimal", "job.toml")
+    assert result.exit_code == 0
+    assert "suppress is left out" in result.stderr
+    assert ward.jali("minimal", "job.toml", "-q").stderr == ""
+
+
+def test_a_minimal_node_can_be_published(ward: Any) -> None:
+    """[generalize] levels publishes a node that `minimal` lists."""
+    node = json.loads(ward.jali("minimal", "job.toml", "--json").stdout)[0]
+    levels = ", ".join(f"{name} = {level}" for name, level in node["levels"].items())
+    ward.edit("job.toml", "[sensitive]", f"[generalize]\nlevels = {{ {levels} }}\n[sensitive]")
+    told = json.loads(ward.jali("publish", "job.toml", "--json").stdout)
+    assert told["levels"] == node["levels"]
+
+
+def test_audit_of_a_release(published: Any) -> None:
+    """The figures are the library's, promises are kept, the exit code is 0."""
+    result = published.jali("audit", "out")
+    assert result.exit_code == 0
+    assert "promise KAnonymity(4)" in result.stdout
+    told = json.loads(published.jali("audit", "out", "--json").stdout)
+    assert told == json.loads(json.dumps(jali.audit("out").to_dict()))
+    assert told["k"] == 4
+
+
+def test_a_broken_promise_is_exit_code_3(published: Any) -> None:
+    """A manifest that promises more than the data keeps: the figures on stdout, one line on stderr."""
+    published.edit("out/manifest.json", '"k": 4', '"k": 5')
+    result = published.jali("audit", "out", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["holds"] is False
+    assert result.stderr == "jali: error: a promise is broken: KAnonymity(5)\n"
+    assert published.process("audit", "out").returncode == 3
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_audit_of_any_file(ward: Any, form: str) -> None:
+    """A file is audited with named columns; each of Figure 1's patients is alone."""
+    if form == "parquet":
+        pq.write_table(pacsv.read_csv("patients.csv"), "patients.parquet")
+    columns = ("--quasi", "zip,age,nationality", "--sensitive", "condition")
+    told = json.loads(ward.jali("audit", f"patients.{form}", *columns, "--json").stdout)
+    assert (told["k"], told["people"], told["distinct_l"]) == (1, 12, 1)
+    coarser = json.loads(ward.jali("audit", f"patients.{form}", "--quasi", "zip", "--json").stdout)
+    assert coarser["k"] == 2
+    assert "distinct_l" not in coarser
+
+
+def test_audit_counts_people_where_they_are_named(ward: Any) -> None:
+    """--person: two rows of one person are one person."""
+    ward.edit("patients.csv", "Ann,", "Umeko,")
+    told = json.loads(ward.jali("audit", "patients.csv", "--quasi", "zip", "--person", "name", "--json").stdout)
+    assert told["people"] == 11
+
+
+def test_a_column_name_with_a_comma_is_quoted(ward: Any) -> None:
+    """--quasi reads names as CSV does."""
+    ward.edit("patients.csv", "name,zip", 'name,"zip, five"')
+    result = ward.jali("audit", "patients.csv", "--quasi", 'age, "zip, five"', "--json")
+    assert json.loads(result.stdout)["groups"] == 12
+
+
+@pytest.mark.parametrize("how", [("--original", "patients.csv"), ("--job", "job.toml")])
+def test_measure_finds_what_publish_reported(published: Any, how: tuple[str, ...]) -> None:
+    """Against the original, read through the release or through the job, the costs are those in the manifest."""
+    told = json.loads(published.jali("measure", "out", *how, "--json").stdout)
+    assert told == json.loads(json.dumps(jali.measure("out", Job.load("job.toml").table()).to_dict()))
+    metrics = json.loads((published / "out" / "manifest.json").read_text(encoding="utf-8"))["metrics"]
+    for name in ("kl", "discernibility", "average", "height", "loss"):
+        assert told[name] == pytest.approx(metrics[name], rel=0.1)  # the manifest rounds
+    assert "KL-divergence" in published.jali("measure", "out", *how).stdout
+
+
+def test_measure_over_the_domain_that_occurs(published: Any) -> None:
+    """--domain changes what a cell is spread over."""
+    declared, present = (
+        json.loads(published.jali("measure", "out", "--original", "patients.csv", "--domain", d, "--json").stdout)
+        for d in ("declared", "present")
+    )
+    assert declared["kl"] > present["kl"]
+    assert set(present["domain"].values()) == {"present"}
+
+
+def test_measure_reads_text_that_looks_like_numbers_as_the_release_did(ward: Any) -> None:
+    """A column's kind comes from the release: zips that were read as text are text again."""
+    ward.edit("job.toml", 'zip = "mask"', 'zip = "suppress"')
+    ward.edit("job.toml", "[sensitive]", '[types]\nzip = "text"\n[sensitive]')
+    ward.edit("job.toml", "k = 4", "k = 2")
+    ward.edit("job.toml", "l = 2.5", "l = 1")
+    assert ward.jali("publish", "job.toml").exit_code == 0
+    assert ward.jali("measure", "out", "--original", "patients.csv").exit_code == 0
+
+
+def test_query_estimates_with_bounds_and_assumptions(published: Any) -> None:
+    """What is printed is the library's Count."""
+    condition = "age >= 30 AND condition = 'Cancer'"
+    count = jali.load("out").estimate().count(condition)
+    told = json.loads(published.jali("query", "out", condition, "--json").stdout)
+    assert told == {
+        "condition": condition, "count": float(count), "low": count.low, "high": count.high,
+        "assumes": list(count.assumes),
+    }  # fmt: skip
+    shown = published.jali("query", "out", condition).stdout
+    assert "estimate" in shown
+    assert all(f"assuming: {text}" in shown for text in count.assumes)
+
+
+def test_repair_adds_a_promise(ward: Any) -> None:
+    """A 4-anonymous release becomes diverse by suppression; only [[principles]] of the job is read."""
+    ward.edit("job.toml", '[[principles]]\nname = "EntropyDiversity"\nl = 2.5\n', "")
+    assert ward.jali("publish", "job.toml").exit_code == 0
+    (ward / "more.toml").write_text('[[principles]]\nname = "DistinctDiversity"\nl = 3\n', encoding="utf-8")
+    result = ward.jali("repair", "out", "more.toml", "-o", "repaired")
+    assert result.exit_code == 0, result.stderr
+    assert "never beside it" in result.stderr
+    assert "Saved in repaired" in result.stdout
+    told = json.loads(ward.jali("audit", "repaired", "--json").stdout)
+    assert told["holds"]
+    assert told["distinct_l"] == 3
+    again = json.loads(ward.jali("repair", "out", "more.toml", "-o", "repaired", "--overwrite", "--json", "-q").stdout)
+    assert [p["name"] for p in again["principles"]] == ["KAnonymity", "DistinctDiversity"]
+
+
+def test_beliefs_against_the_population(published: Any) -> None:
+    """The table itself as the population: nothing changes, since each person is known already."""
+    told = json.loads(published.jali("beliefs", "out", "--population", "patients.csv", "--json").stdout)
+    assert told["column"] == "condition"
+    assert told["largest_change"] == pytest.approx(0)
+    with_breaches = published.jali(
+        "beliefs", "out", "--population", "patients.csv", "--sensitive", "condition", "--rho1", "0.2", "--rho2", "0.5"
+    )
+    assert "(0.2, 0.5)-breaches: 0" in with_breaches.stdout
+
+
+def test_beliefs_against_joint_frequencies(published: Any) -> None:
+    """--frequency names the column of a table of joint frequencies."""
+    cells = [line.split(",")[1:] for line in (published / "patients.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    conditions = sorted({cell[-1] for cell in cells})
+    with open("population.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["zip", "age", "nationality", "condition", "f"])
+        writer.writerows([*cell[:-1], c, 8 if c == cell[-1] else 1] for cell in cells for c in conditions)
+    arguments = ("--population", "population.csv", "--frequency", "f", "--rho1", "0.9", "--rho2", "0.9", "--json")
+    told = json.loads(published.jali("beliefs", "out", *arguments).stdout)
+    assert told["combinations"] == 12
+    assert 0 < told["largest_change"] < 1
+    assert isinstance(told["breaches"], int)
+
+
+def test_hierarchy_is_what_taxonomy_reads(ward: Any) -> None:
+    """What `hierarchy` writes can be named in a job, on stdout and in a file alike."""
+    result = ward.jali("hierarchy", "job.toml", "age")
+    assert result.stdout.splitlines()[0] == "0;[0, 4];[0, 9];[0, 19];*"
+    assert len(result.stdout.splitlines()) == 120
+    assert ward.jali("hierarchy", "job.toml", "age", "-o", "age.csv").stdout == ""
+    assert (ward / "age.csv").read_text(encoding="utf-8") == result.stdout
+    ward.edit("job.toml", "{ bands = [5, 10, 20], low = 0, high = 119 }", '{ taxonomy = "age.csv" }')
+    assert ward.jali("publish", "job.toml").exit_code == 0
+
+
+def test_hierarchy_warns_where_it_lists_values_of_the_table(ward: Any) -> None:
+    """Leaves that were not declared are original values; a file that exists is kept."""
+    result = ward.jali("hierarchy", "job.toml", "zip")
+    assert result.stdout.splitlines()[0] == "13053;1305*;130**;13***;1****;*"
+    assert "keep it as safe as the table" in result.stderr
+    refused = ward.jali("hierarchy", "job.toml", "zip", "-o", "nationality.csv")
+    assert refused.exit_code == 2
+    assert (ward / "nationality.csv").read_text(encoding="utf-8").startswith("Russian;")
+
+
+def test_demo_needs_no_input_and_can_be_repeated(ward: Any) -> None:
+    """It ends with the figures and the path, and replaces its own earlier output."""
+    for _ in range(2):
+        result = ward.jali("demo", "--rows", "3000")
+        assert result.exit_code == 0, result.stderr
+        assert "What an attacker can learn" in result.stdout
+        assert "Saved in jali-demo" in result.stdout.splitlines()[-1]
+    told = json.loads(ward.jali("demo", "--rows", "3000", "--seed", "1", "-o", "other", "--json", "-q").stdout)
+    assert told["audit"]["holds"]
+    assert told["audit"]["k"] >= 10
+    assert told["measures"]["kl"] == pytest.approx(told["metrics"]["kl"], rel=0.05)  # the manifest rounds
+    assert all(answer["low"] <= answer["truth"] <= answer["high"] for answer in told["queries"])
+
+
+@pytest.mark.parametrize("stranger", ["notes.txt", "manifest.json"])
+def test_demo_refuses_a_folder_that_holds_anything_else(ward: Any, refused: Any, stranger: str) -> None:
+    """A file that the demo did not write stays."""
+    (ward / "jali-demo").mkdir()
+    (ward / "jali-demo" / stranger).write_text("{}", encoding="utf-8")
+    assert "did not write" in refused(ward.jali("demo", "--rows", "500"))
+    assert os.listdir(ward / "jali-demo") == [stranger]
+
+
+def test_demo_does_not_replace_the_release_of_another_table(published: Any, refused: Any) -> None:
+    """A release is not the demo's own because it is a release, nor when a file was added to it."""
+    assert "did not write" in refused(published.jali("demo", "--rows", "500", "-o", "out"))
+    assert jali.load("out").principles[0] == jali.KAnonymity(4)
+    assert published.jali("demo", "--rows", "3000").exit_code == 0
+    (published / "jali-demo" / "mine.txt").write_text("", encoding="utf-8")
+    refused(published.jali("demo", "--rows", "500"))
+
+
+def test_init_writes_a_job_that_only_needs_the_columns(ward: Any) -> None:
+    """The starter job is valid, lists every column, assigns none and shows no value."""
+    result = ward.jali("init", "patients.csv", "-o", "start.toml")
+    assert result.exit_code == 0, result.stderr
+    text = (ward / "start.toml").read_text(encoding="utf-8")
+    for name in ("name", "zip", "age", "nationality", "condition"):
+        assert f'# "{name}" = ' in text
+    assert "Umeko" not in text
+    assert "no quasi-identifier" in ward.jali("publish", "start.toml").stderr
+    ward.edit("start.toml", '# "zip" = "auto"', '"zip" = "mask"')
+    ward.edit("start.toml", '# "condition" = true', '"condition" = true')
+    assert ward.jali("publish", "start.toml").exit_code == 0
+    assert (ward / "release" / "manifest.json").is_file()
+
+
+def test_init_to_stdout_and_of_parquet(ward: Any) -> None:
+    """`-o -` prints the job; the columns of a Parquet file come from its schema."""
+    pq.write_table(pacsv.read_csv("patients.csv"), "patients.parquet")
+    from_csv, from_parquet = (ward.jali("init", f"patients.{form}", "-o", "-").stdout for form in ("csv", "parquet"))
+    assert from_csv.replace("patients.csv", "patients.parquet") == from_parquet
+    assert "job.toml" in from_csv
+
+
+def test_init_is_relative_to_the_job_and_keeps_what_is_there(ward: Any, refused: Any) -> None:
+    """The input is written as the job sees it; an existing job is not replaced."""
+    (ward / "jobs").mkdir()
+    assert ward.jali("init", "patients.csv", "--separator", ",", "-o", "jobs/a.toml").exit_code == 0
+    text = (ward / "jobs" / "a.toml").read_text(encoding="utf-8")
+    assert 'input = "../patients.csv"' in text
+    assert 'separator = ","' in text
+    assert "exists" in refused(ward.jali("init", "patients.csv", "-o", "jobs/a.toml"))
+
+
+@pytest.mark.parametrize(
+    "first", ["Olga,13053,28,Russian,Heart Disease\n", "Cancer,Russian\nFlu,Russian\n", "a,a\n1,2\n"]
+)
+def test_init_refuses_a_file_without_names(ward: Any, refused: Any, first: str) -> None:
+    """A first line that is a person's row is not copied into a job."""
+    (ward / "bare.csv").write_text(first, encoding="utf-8")
+    line = refused(ward.jali("init", "bare.csv", "-o", "bare.toml"))
+    assert "does not look like column names" in line
+    assert "Russian" not in line
+    assert not (ward / "bare.toml").exists()
+
+
+def test_reproduce_names_the_papers_it_knows(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt paper gets a hint; an absent Adult table gets a line that says how to get it."""
+    monkeypatch.delenv("JALI_ADULT", raising=False)
+    assert 'did you mean "l-diversity"?' in refused(ward.jali("reproduce", "l-diversty"))
+    assert "JALI_ADULT" in refused(ward.jali("reproduce", "l-diversity"))
+    assert "missing.csv" in refused(ward.jali("reproduce", "l-diversity", "--adult", "missing.csv"))
+
+
+def test_reproduce_passes_on_what_it_was_given(ward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is the library's run and prints its report."""
+    given: dict[str, Any] = {}
+
+    def run(name: str, **options: Any) -> str:
+        given.update(options, name=name)
+        return "the report"
+
+    monkeypatch.setattr("jali.reproduce.run", run)
+    result = ward.jali("reproduce", "l-diversity", "--adult", "a.csv", "-o", "figures", "--quick")
+    assert result.exit_code == 0
+    assert "the report" in result.stdout
+    assert (given["name"], given["quick"]) == ("l-diversity", True)
+    assert (given["adult"], given["out"]) == (Path("a.csv"), Path("figures"))

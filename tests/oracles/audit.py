@@ -1,0 +1,84 @@
+"""An audit as its words say it: one group at a time, from counters."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from oracles.principles import distinct_values, entropy, equal_closeness, needed_c, ordered_closeness
+
+import jali
+from jali.principles.base import ENTROPY_TOLERANCE, Principle
+
+Sizes = Mapping[Any, int]
+Cells = Mapping[Any, Counter[Any]]
+
+
+def keeps(principle: Principle, sizes: Sizes, cells: Cells, whole: Counter[Any]) -> bool:
+    """Whether every group keeps the promise; `cells` are the groups' counts of the column that it judges."""
+    return all(_keeps(principle, size, cells.get(group, Counter()), whole) for group, size in sizes.items())
+
+
+def _keeps(principle: Principle, size: int, cells: Counter[Any], whole: Counter[Any]) -> bool:
+    counts = [n for n in cells.values() if n]
+    match principle:
+        case jali.KAnonymity():
+            return size >= principle.k
+        case jali.DistinctDiversity():
+            return len(counts) >= principle.l
+        case jali.EntropyDiversity():
+            return entropy(counts) >= math.log(principle.l) - ENTROPY_TOLERANCE
+        case jali.FrequencyDiversity():
+            return max(counts) * Fraction(str(principle.l)) <= size
+        case jali.RecursiveDiversity():
+            return needed_c(counts, principle.l) < Fraction(str(principle.c))
+        case jali.TCloseness():
+            values = list(whole)
+            distance = equal_closeness([cells[v] for v in values], [whole[v] for v in values])
+            return distance <= Fraction(str(principle.t))
+    raise AssertionError(principle)
+
+
+def figures(sizes: Sizes) -> dict[str, Any]:
+    """What sizes alone say."""
+    people = sum(sizes.values())
+    return {
+        "k": min(sizes.values()),
+        "groups": len(sizes),
+        "people": people,
+        "average_size": people / len(sizes),
+        "highest_risk": max(1 / n for n in sizes.values()),
+        "average_risk": sum(n * (1 / n) for n in sizes.values()) / people,
+        "below": {str(b): sum(n for n in sizes.values() if n < b) / people for b in (2, 3, 5, 10, 20)},
+    }
+
+
+def sensitive_figures(sizes: Sizes, cells: Cells, whole: Counter[Any], order: list[Any] | None) -> dict[str, Any]:
+    """What groups give away of one sensitive column; `order` are its values where their order means something."""
+    groups = [(size, [n for n in cells[group].values() if n], cells[group]) for group, size in sizes.items()]
+    fewest = min(distinct_values(counts) for _, counts, _ in groups)
+    values = list(whole)
+    shares = [Fraction(max(counts), size) for size, counts, _ in groups]
+    needed = {l: max(needed_c(counts, l) for _, counts, _ in groups) for l in range(2, fewest + 2)}
+    result: dict[str, Any] = {
+        "distinct_l": fewest,
+        "entropy_l": min(math.exp(entropy(counts)) for _, counts, _ in groups),
+        "recursive_c": {str(l): None if math.isinf(c) else float(c) for l, c in needed.items()},
+        "t": float(max(equal_closeness([c[v] for v in values], [whole[v] for v in values]) for *_, c in groups)),
+        "t_ordered": None,
+        "largest_share": float(max(shares)),
+        "homogeneous": _people(groups, shares, Fraction(1)),
+        "nearly_homogeneous": _people(groups, shares, Fraction(19, 20)),
+    }
+    if order is not None and len(order) > 1:
+        whole_in_order = [whole[v] for v in order]
+        result["t_ordered"] = float(max(ordered_closeness([c[v] for v in order], whole_in_order) for *_, c in groups))
+    return result
+
+
+def _people(groups: list[Any], shares: list[Fraction], least: Fraction) -> dict[str, int]:
+    some = [size for (size, *_), share in zip(groups, shares, strict=True) if share >= least]
+    return {"groups": len(some), "people": sum(some)}
