@@ -82,3 +82,10 @@ def sensitive_figures(sizes: Sizes, cells: Cells, whole: Counter[Any], order: li
 def _people(groups: list[Any], shares: list[Fraction], least: Fraction) -> dict[str, int]:
     some = [size for (size, *_), share in zip(groups, shares, strict=True) if share >= least]
     return {"groups": len(some), "people": sum(some)}
+
+
+def rounded(figures: Any) -> Any:
+    """Nested figures to nine digits, for comparing sums that were added up in another order."""
+    if isinstance(figures, dict):
+        return {name: rounded(value) for name, value in figures.items()}
+    return round(figures, 9) if isinstance(figures, float) else figures

@@ -35,17 +35,18 @@ def grow_compiled(
     start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
     people = np.add.reduceat(items.n, start[:-1])
     work = Work(
-        combination=np.arange(units) if strict else items.combination,
-        weight=people,
-        start=start,
-        value=np.ascontiguousarray(judged[:, items.value]),
-        n=np.ascontiguousarray(items.n),
-        columns=columns,
-        rules=rules,
+        item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
+        entry=np.concatenate([items.n[None, :], judged[:, items.value]]),
+        place=columns.place,
+        column=np.stack([columns.tree, columns.width, columns.size, columns.offset]).astype(np.int64),
+        node=np.stack([columns.node, columns.leaves]),
+        rule=rules.rule,
+        bound=rules.bound,
+        counted=rules.counted,
+        reference=rules.reference,
+        option=np.array([rules.least, not strict, SPLITS.index(split)], dtype=np.int64),
         order=np.arange(units),
         begins=np.zeros(units, dtype=np.bool_),
-        relaxed=not strict,
-        split=SPLITS.index(split),
     )
     checked = done = 0
     small, total = max(SMALL, units // 64), int(people.sum())

@@ -10,7 +10,10 @@ import numba
 import numpy as np
 
 from jali.principles.counts import Ints
-from jali.search.kernels import Desk, Work, inner, span, try_column
+from jali.search.kernels import (
+    COMBINATION, HIGH, LEAST, LEFT, LOW, PART, ROOM, SEEN, SPLIT, START, WEIGHT, WHOLE, WIDTH, Desk, Work, inner, span,
+    try_column,
+)  # fmt: skip
 from jali.search.mondrian_plan import DIGITS
 
 RANGE, BY_ENTROPY, BY_KL = range(3)
@@ -20,29 +23,29 @@ RANGE, BY_ENTROPY, BY_KL = range(3)
 @inner
 def _desk(work: Work, items: int) -> Desk:
     """Room to look at groups of at most so many items."""
-    shape = (max(len(work.value), 1), work.rules.reference.shape[1])
-    columns = len(work.columns.tree)
+    judged, values = work.reference.shape
     return Desk(
-        np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64),
-        np.zeros(shape[0], np.int64), np.empty(items, np.int64), np.empty(items, np.int64),
-        np.empty(items + 1, np.int64), np.empty(items, np.int64), np.empty(items, np.int64), np.empty(items, np.int64),
-        np.empty(columns, np.int64), np.empty(columns, np.int64), np.zeros(1, np.int64),
-    )  # fmt: skip
+        np.zeros((4, judged, values), np.int64),
+        np.zeros(judged, np.int64),
+        np.empty((6, items + 1), np.int64),
+        np.empty((2, len(work.place)), np.int64),
+        np.zeros(1, np.int64),
+    )
 
 
 @inner
 def _bounds(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
     """The lowest and highest place of a group in each column, and its people."""
     for a in range(len(low)):
-        place = work.columns.place[a]
-        least = most = place[work.combination[work.order[lo]]]
+        place = work.place[a]
+        least = most = place[work.item[COMBINATION, work.order[lo]]]
         for i in range(lo + 1, hi):
-            here = place[work.combination[work.order[i]]]
+            here = place[work.item[COMBINATION, work.order[i]]]
             least, most = min(least, here), max(most, here)
         low[a], high[a] = least, most
     size = 0
     for i in range(lo, hi):
-        size += work.weight[work.order[i]]
+        size += work.item[WEIGHT, work.order[i]]
     return size
 
 
@@ -51,21 +54,21 @@ def _open(work: Work, desk: Desk, lo: int, hi: int) -> None:
     """Count the values of a group."""
     for i in range(lo, hi):
         item = work.order[i]
-        for e in range(work.start[item], work.start[item + 1]):
-            for c in range(len(work.value)):
-                v = work.value[c, e]
-                if desk.whole[c, v] == 0:
-                    desk.seen[c, desk.kinds[c]] = v
+        for e in range(work.item[START, item], work.item[START, item + 1]):
+            for c in range(len(work.entry) - 1):
+                v = work.entry[1 + c, e]
+                if desk.counts[WHOLE, c, v] == 0:
+                    desk.counts[SEEN, c, desk.kinds[c]] = v
                     desk.kinds[c] += 1
-                desk.whole[c, v] += work.n[e]
+                desk.counts[WHOLE, c, v] += work.entry[0, e]
 
 
 @inner
 def _close(work: Work, desk: Desk) -> None:
     """Forget the counts again, in as many steps as the group has values."""
-    for c in range(len(work.value)):
+    for c in range(len(work.entry) - 1):
         for i in range(desk.kinds[c]):
-            desk.whole[c, desk.seen[c, i]] = 0
+            desk.counts[WHOLE, c, desk.counts[SEEN, c, i]] = 0
         desk.kinds[c] = 0
 
 
@@ -77,25 +80,25 @@ def _rounded(amount: float) -> int:
 @inner
 def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> int:
     """The entropy of a group's values in one column, to nine decimals."""
-    at, low, high = 0, desk.low[a], desk.high[a]
-    place = work.columns.place[a]
+    at, low, high = 0, desk.bounds[LOW, a], desk.bounds[HIGH, a]
+    place = work.place[a]
     surprise = 0.0
     if high - low < 4 * (hi - lo) + 64:
         heft = np.zeros(high - low + 1, np.int64)
         for i in range(lo, hi):
-            heft[place[work.combination[work.order[i]]] - low] += work.weight[work.order[i]]
+            heft[place[work.item[COMBINATION, work.order[i]]] - low] += work.item[WEIGHT, work.order[i]]
         for w in heft:
             if w > 0:
                 surprise -= w / size * log(w / size)
         return _rounded(surprise)
     keys = np.empty(hi - lo, np.int64)
     for i in range(lo, hi):
-        keys[i - lo] = place[work.combination[work.order[i]]]
+        keys[i - lo] = place[work.item[COMBINATION, work.order[i]]]
     by_key = np.argsort(keys, kind="mergesort")
     while at < len(keys):
         w, here = 0, keys[by_key[at]]
         while at < len(keys) and keys[by_key[at]] == here:
-            w += work.weight[work.order[lo + by_key[at]]]
+            w += work.item[WEIGHT, work.order[lo + by_key[at]]]
             at += 1
         surprise -= w / size * log(w / size)
     return _rounded(surprise)
@@ -104,16 +107,16 @@ def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> int
 @inner
 def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, int]:
     """The columns in which a group has several values, in the order in which their splits are tried; how many."""
-    columns = len(desk.low)
+    columns = len(work.place)
     gain, scale, ranked = np.zeros(columns, np.int64), np.ones(columns, np.int64), np.empty(columns, np.int64)
     several = 0
     for a in range(columns):
-        if desk.low[a] == desk.high[a]:
+        if desk.bounds[LOW, a] == desk.bounds[HIGH, a]:
             continue
-        if work.split == RANGE:
-            gain[a] = span(work.columns, a, desk.low[a], desk.high[a]) - 1
-            scale[a] = work.columns.width[a] - 1
-        elif work.split == BY_ENTROPY:
+        if work.option[SPLIT] == RANGE:
+            gain[a] = span(work, a, desk.bounds[LOW, a], desk.bounds[HIGH, a]) - 1
+            scale[a] = work.column[WIDTH, a] - 1
+        elif work.option[SPLIT] == BY_ENTROPY:
             gain[a] = _entropy(work, desk, a, lo, hi, size)
         at = several
         while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
@@ -129,13 +132,13 @@ def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) ->
     """Move a group's items part by part, in their order; `edges` are where the parts begin and the last ends."""
     edges[: parts + 1] = 0
     for i in range(hi - lo):
-        desk.room[i] = work.order[lo + i]
-        edges[desk.part[i] + 1] += 1
+        desk.room[ROOM, i] = work.order[lo + i]
+        edges[desk.room[PART, i] + 1] += 1
     for p in range(parts):
         edges[p + 1] += edges[p]
     for i in range(hi - lo):
-        work.order[lo + edges[desk.part[i]]] = desk.room[i]
-        edges[desk.part[i]] += 1
+        work.order[lo + edges[desk.room[PART, i]]] = desk.room[ROOM, i]
+        edges[desk.room[PART, i]] += 1
     for p in range(parts, 0, -1):
         edges[p] = lo + edges[p - 1]
     edges[0] = lo
@@ -144,19 +147,19 @@ def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) ->
 @inner
 def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
     """Σ n log(n / area) over the joint values of a group, which are the last of the judged columns."""
-    low, high = np.empty_like(desk.low), np.empty_like(desk.high)
+    low, high = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
     size = _bounds(work, lo, hi, low, high)
-    c, total = len(work.value) - 1, 0.0
+    c, total = len(work.entry) - 2, 0.0
     for i in range(lo, hi):
         item = work.order[i]
-        for e in range(work.start[item], work.start[item + 1]):
-            desk.left[c, work.value[c, e]] += work.n[e]
+        for e in range(work.item[START, item], work.item[START, item + 1]):
+            desk.counts[LEFT, c, work.entry[1 + c, e]] += work.entry[0, e]
     for i in range(desk.kinds[c]):
-        people = desk.left[c, desk.seen[c, i]]
+        people = desk.counts[LEFT, c, desk.counts[SEEN, c, i]]
         total += people * log(people) if people > 0 else 0.0
-        desk.left[c, desk.seen[c, i]] = 0
+        desk.counts[LEFT, c, desk.counts[SEEN, c, i]] = 0
     for a in range(len(low)):
-        total -= size * log(span(work.columns, a, low[a], high[a]))
+        total -= size * log(span(work, a, low[a], high[a]))
     return total
 
 
@@ -164,10 +167,10 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
 def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> int:
     """The allowable split that lowers the KL-divergence most: how many parts, 1 where none is allowable."""
     before = _information(work, desk, lo, hi)
-    best, best_parts, best_gain = desk.part[: hi - lo].copy(), 1, 0
+    best, best_parts, best_gain = desk.room[PART, : hi - lo].copy(), 1, 0
     old = work.order[lo:hi].copy()
-    for a in range(len(desk.low)):
-        if desk.low[a] == desk.high[a]:
+    for a in range(len(work.place)):
+        if desk.bounds[LOW, a] == desk.bounds[HIGH, a]:
             continue
         parts = try_column(work, desk, a, lo, hi, size)
         if parts == 1:
@@ -180,20 +183,20 @@ def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> i
         gain = _rounded((after - before) / size)
         if best_parts == 1 or gain > best_gain:
             best_gain, best_parts = gain, parts
-            best[:] = desk.part[: hi - lo]
-    desk.part[: hi - lo] = best
+            best[:] = desk.room[PART, : hi - lo]
+    desk.room[PART, : hi - lo] = best
     return best_parts
 
 
 @inner
 def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
     """Split a group once, if that is allowed; how many parts it has then, and where they begin."""
-    size = _bounds(work, lo, hi, desk.low, desk.high)
-    if hi - lo < 2 or size < 2 * work.rules.least:
+    size = _bounds(work, lo, hi, desk.bounds[LOW], desk.bounds[HIGH])
+    if hi - lo < 2 or size < 2 * work.option[LEAST]:
         return 1
     _open(work, desk, lo, hi)
     parts = 1
-    if work.split == BY_KL:
+    if work.option[SPLIT] == BY_KL:
         parts = _best(work, desk, lo, hi, size, edges)
     else:
         ranked, several = _ranked(work, desk, lo, hi, size)
@@ -226,10 +229,10 @@ def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
         if parts == 1:
             work.begins[begin] = True
             for i in range(begin, end):
-                finished += work.weight[work.order[i]]
+                finished += work.item[WEIGHT, work.order[i]]
         elif end - begin > small:
-            return edges[: parts + 1].copy(), desk.stats[0], finished
+            return edges[: parts + 1].copy(), desk.checked[0], finished
         for p in range(parts if parts > 1 else 0):
             stack[waiting, 0], stack[waiting, 1] = edges[p], edges[p + 1]
             waiting += 1
-    return edges[:0].copy(), desk.stats[0], finished
+    return edges[:0].copy(), desk.checked[0], finished

@@ -24,7 +24,10 @@ from jali.principles.column import ColumnPrinciple, mask
 from jali.principles.counts import Bools, Counts, Ints
 
 SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS = range(6)
-"""What a rule compares: see `kernels._judge`."""
+"""What a rule compares: see `kernels.holds`."""
+
+KIND, COLUMN, P, Q, L = range(5)
+"""The rows of `Rules.rule`."""
 
 _WIDEST = 2**62
 
@@ -32,10 +35,7 @@ _WIDEST = 2**62
 class Rules(NamedTuple):
     """Rules side by side; each compares whole numbers, p and q being numerator and denominator of its parameter."""
 
-    kind: Ints  # (rules,)
-    column: Ints  # (rules,) which row of `value` it judges
-    p: Ints  # (rules,)
-    q: Ints  # (rules,)
+    rule: Ints  # (5, rules): what it compares, the judged column, p, q, and the l of recursive diversity
     bound: NDArray[np.float64]  # (rules,) the least entropy
     counted: Bools  # (rules, values) which values matter for the largest
     reference: Ints  # (columns, values) people of the whole table who have each value
@@ -47,6 +47,7 @@ class _Rule(NamedTuple):
     ratio: Fraction
     bound: float = 0.0
     named: tuple[str | None, ...] = ()
+    l: int = 0
 
 
 def _rules_of(principle: Principle) -> list[_Rule] | None:
@@ -64,7 +65,7 @@ def _rules_of(principle: Principle) -> list[_Rule] | None:
         RecursiveDiversity: _recursive,
         AlphaAnonymity: lambda p: [
             _Rule(SIZE, Fraction(p.k)),
-            _Rule(LARGEST, exact("alpha", p.alpha), 0.0, p.values),
+            _Rule(LARGEST, exact("alpha", p.alpha), named=p.values),
         ],
         TCloseness: lambda p: [_Rule(CLOSENESS, exact("t", p.t))] if p.distance == "equal" else None,
     }
@@ -75,7 +76,7 @@ def _rules_of(principle: Principle) -> list[_Rule] | None:
 def _recursive(principle: RecursiveDiversity) -> list[_Rule] | None:
     if principle.dont_care or principle.protected:
         return None
-    return [_Rule(RECURSIVE, exact("c", principle.c), float(principle.l))] if principle.l > 1 else []
+    return [_Rule(RECURSIVE, exact("c", principle.c), l=principle.l)] if principle.l > 1 else []
 
 
 def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = False) -> tuple[Rules, Ints] | None:
@@ -123,10 +124,10 @@ def _laid_out(
         if rule.named:
             counted[index, : len(columns[column])] = mask(columns[column], rule.named)
     rules = Rules(
-        kind=np.array([rule.kind for rule, _ in rows], dtype=np.int64),
-        column=np.array([column for _, column in rows], dtype=np.int64),
-        p=np.array([rule.ratio.numerator for rule, _ in rows], dtype=np.int64),
-        q=np.array([rule.ratio.denominator for rule, _ in rows], dtype=np.int64),
+        rule=np.array(
+            [(rule.kind, column, rule.ratio.numerator, rule.ratio.denominator, rule.l) for rule, column in rows],
+            dtype=np.int64,
+        ).reshape(-1, 5).T.copy(),  # fmt: skip
         bound=np.array([rule.bound for rule, _ in rows], dtype=np.float64),
         counted=counted,
         reference=reference,

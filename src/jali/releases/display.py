@@ -1,0 +1,241 @@
+"""How a group's values are shown: the smallest taxonomy node that covers them, their tight interval, or their set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding import values as v
+from jali.encoding.hierarchy import ROOT
+from jali.encoding.table import Column
+from jali.errors import InputError, nearest
+from jali.estimates.cover import Cover
+from jali.principles.counts import Ints
+from jali.releases.published import Published, compact
+
+Show = Literal["taxonomy", "interval", "set"]
+SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")
+
+
+def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None) -> dict[str, Show]:
+    """How each quasi-identifier is shown: as asked, else numbers as intervals, words by their taxonomy or as sets."""
+    names = [column.name for column in columns]
+    asked: dict[str, Show] = dict(show) if isinstance(show, Mapping) else {} if show is None else dict.fromkeys(names, show)
+    for name, kind in asked.items():
+        if name not in names:
+            raise InputError(f'show: no quasi-identifier "{name}"', do=nearest(name, names))
+        if kind not in SHOWS:
+            raise InputError(f'no display "{kind}"', do=nearest(str(kind), SHOWS))
+    result = {}
+    for column in columns:
+        chosen = asked.get(column.name) or _default(column)
+        if chosen == "interval" and column.kind not in ("number", "date"):
+            if isinstance(show, Mapping):
+                raise InputError(f'column "{column.name}" has no intervals', do='show it as "taxonomy" or "set"')
+            chosen = _default(column)
+        result[column.name] = chosen
+    return result
+
+
+def _default(column: Column) -> Show:
+    if column.kind in ("number", "date"):
+        return "interval"
+    assert column.hierarchy is not None
+    return "taxonomy" if column.hierarchy.height > 1 else "set"
+
+
+def publish_groups(column: Column, group: Ints, groups: int, show: Show) -> Published:
+    """A quasi-identifier shown group by group; `group` is that of each record."""
+    codes = column.codes.astype(np.int64)
+    if show == "taxonomy":
+        return _taxonomy(column, codes, group, groups)
+    if show == "interval":
+        return _intervals(column, codes, group, groups)
+    return _sets(column, codes, group, groups)
+
+
+def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """The lowest and highest of each group's numbers."""
+    low, high = np.full(groups, np.iinfo(np.int64).max), np.full(groups, -1)
+    np.minimum.at(low, group, nodes)
+    np.maximum.at(high, group, nodes)
+    return low, high
+
+
+def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    level_of, node_of = np.full(groups, -1), np.zeros(groups, dtype=np.int64)
+    for level, mapping in enumerate(hierarchy.maps):
+        low, high = _extremes(mapping.astype(np.int64)[codes], group, groups)
+        first = (level_of < 0) & (low == high)
+        level_of[first], node_of[first] = level, low[first]
+    width = max(len(level) for level in hierarchy.levels)
+    keys, number = np.unique(level_of * width + node_of, return_inverse=True)
+    nodes = [(int(key) // width, int(key) % width) for key in keys]
+    texts = [ROOT if level == hierarchy.height else hierarchy.levels[level].labels[node].as_py() for level, node in nodes]
+    members = [np.flatnonzero(hierarchy.maps[level] == node) for level, node in nodes]
+    _require_distinct(column.name, texts, members)
+    facts: dict[str, Any] = {"display": "taxonomy", "made_by": _family(hierarchy.made_by), "labels": texts}
+    if hierarchy.declared:
+        facts["leaves"] = hierarchy.levels[0].texts()
+        facts["members"] = [m.tolist() for m in members]
+    elif "low" in (bounds := _bounds(column, nodes)):
+        facts |= bounds
+    return _published(column, texts, number.astype(np.int64)[group], facts)
+
+
+def _require_distinct(name: str, texts: list[str | None], members: list[Ints]) -> None:
+    """A label must not stand for two different sets of values."""
+    seen: dict[str | None, Ints] = {}
+    for text, covered in zip(texts, members, strict=True):
+        if text in seen and not np.array_equal(seen[text], covered):
+            raise InputError(
+                f'the hierarchy of "{name}" uses one label for different values at different levels',
+                do='rename the label on one level, or show="set"',
+            )
+        seen[text] = covered
+
+
+def _family(made_by: str) -> str:
+    return made_by.split("(")[0]
+
+
+def _bounds(column: Column, nodes: list[tuple[int, int]]) -> dict[str, Any]:
+    """The intervals of a bands or dates hierarchy's nodes, where all nodes have one."""
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    numbers = v.numbers(column.values)
+    if numbers is None:
+        return {}
+    low, high = [], []
+    for level, node in nodes:
+        here = hierarchy.levels[level]
+        covered = numbers[hierarchy.maps[level] == node]
+        if level == 0 or here.low is None or here.high is None:
+            tight = not np.isnan(covered).all()
+            low.append(float(np.nanmin(covered)) if tight else None)
+            high.append(float(np.nanmax(covered)) if tight else None)
+        else:
+            low.append(float(here.low[node]))
+            high.append(float(here.high[node]))
+    return {"low": low, "high": high, "whole": hierarchy.whole}
+
+
+def _intervals(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
+    numbers = v.numbers(column.values)
+    assert numbers is not None
+    missing = len(column.values) - 1 if column.values.null_count else len(column.values)
+    order = np.argsort(np.where(np.isnan(numbers), np.inf, numbers), kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    empty = np.zeros(groups, dtype=bool)
+    empty[group[codes == missing]] = True
+    filled = codes != missing
+    low, high = _extremes(rank[codes[filled]], group[filled], groups)
+    low = np.where(high < 0, -1, low)
+    width = len(order) + 1
+    keys, first, number = np.unique(((low + 1) * width + high + 1) * 2 + empty, return_index=True, return_inverse=True)
+    labels = column.labels
+    texts, lows, highs, holes = [], [], [], []
+    for at in first:
+        a, b, hole = int(low[at]), int(high[at]), bool(empty[at])
+        span = None
+        if b >= 0:
+            one, other = labels[int(order[a])].as_py(), labels[int(order[b])].as_py()
+            span = one if a == b else f"[{one}, {other}]"
+        texts.append(span if not hole or span is None else f"{span} or missing")
+        lows.append(None if b < 0 else float(numbers[order[a]]))
+        highs.append(None if b < 0 else float(numbers[order[b]]))
+        holes.append(hole)
+    facts = {
+        "display": "interval", "labels": texts, "low": lows, "high": highs, "missing": holes,
+        "whole": bool(v.is_whole(column.values)),
+    }  # fmt: skip
+    return _published(column, texts, number.reshape(-1).astype(np.int64)[group], facts)
+
+
+def _sets(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
+    width = len(column.values)
+    pairs = np.unique(group * width + codes)
+    owner, code = pairs // width, (pairs % width).astype(np.int32)
+    start = np.searchsorted(owner, np.arange(groups + 1))
+    numbers: dict[bytes, int] = {}
+    of_group = np.array(
+        [numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in zip(start[:-1], start[1:], strict=True)]
+    )
+    labels = column.labels.to_pylist()
+    members = [np.frombuffer(key, dtype=np.int32) for key in numbers]
+    texts = [labels[m[0]] if len(m) == 1 else "{" + ", ".join(_named(labels[i]) for i in m) + "}" for m in members]
+    used = np.unique(np.concatenate(members))
+    position = {int(c): i for i, c in enumerate(used)}
+    facts = {
+        "display": "set", "labels": texts, "leaves": [labels[c] for c in used],
+        "members": [[position[int(c)] for c in m] for m in members],
+    }  # fmt: skip
+    return _published(column, texts, of_group.astype(np.int64)[group], facts)
+
+
+def _named(label: str | None) -> str:
+    return "missing" if label is None else label
+
+
+def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64], facts: dict[str, Any]) -> Published:
+    codes, used = compact(nodes, len(texts))
+    assert len(used) == len(texts)
+    labels = pa.array(texts, pa.string())
+    cover = display_cover(facts, labels, column.kind)
+    root = texts.index(ROOT) if facts["display"] == "taxonomy" and ROOT in texts else None
+    return Published(column.name, "quasi", column.kind, labels, codes, cover, 0, facts, None, root)
+
+
+def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
+    """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
+    position = {label: i for i, label in enumerate(facts["labels"])}
+    nodes = [position[label] for label in labels.to_pylist()]
+    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
+    if "members" in facts:
+        members = [facts["members"][n] for n in nodes]
+        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+        flat = np.array([i for m in members for i in m], dtype=np.int64)
+        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
+    if "low" not in facts:
+        return Cover.masked(labels, missing=missing) if facts["made_by"] == "mask" else Cover.unknown(len(nodes), missing=missing)
+    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
+    return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)
+
+
+def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
+    """Which values of the holder's column each shown node covers: (nodes + 1,) starts and members."""
+    facts = published.facts
+    assert facts is not None
+    position = {label: i for i, label in enumerate(facts["labels"])}
+    labels = published.labels.to_pylist()
+    members = [_covered(facts, position[label], label, column) for label in labels]
+    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    return start, np.concatenate(members).astype(np.int64)
+
+
+def _covered(facts: Mapping[str, Any], node: int, label: str | None, column: Column) -> Ints:
+    texts = column.labels.to_pylist()
+    if "members" in facts:
+        wanted = {facts["leaves"][i] for i in facts["members"][node]}
+        return np.array([i for i, text in enumerate(texts) if text in wanted], dtype=np.int64)
+    if facts["display"] == "interval":
+        numbers = v.numbers(column.values)
+        assert numbers is not None
+        inside = np.zeros(len(texts), dtype=bool)
+        if facts["low"][node] is not None:
+            inside = (numbers >= facts["low"][node]) & (numbers <= facts["high"][node])
+        return np.flatnonzero(inside | (np.isnan(numbers) & bool(facts["missing"][node])))
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    for level, mapping in enumerate(hierarchy.maps):
+        here = hierarchy.levels[level].texts()
+        if label in here or (level == hierarchy.height and label == ROOT):
+            return np.flatnonzero(mapping == (0 if level == hierarchy.height else here.index(label)))
+    raise InputError(f'the values of column "{column.name}" in the release are not those of this table')
