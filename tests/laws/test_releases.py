@@ -44,7 +44,7 @@ def rows_of(release: Generalized) -> Counter[tuple[Any, ...]]:
 def small() -> Generalized:
     frame = pa.table({"age": [1, 2, 31, 32, 33, 64], "ill": ["flu", "cold", "flu", "cold", "flu", "cold"]})
     table = jali.table(frame, quasi={"age": jali.bands(10, 30)}, sensitive=["ill"])
-    return jali.generalize(table, [jali.KAnonymity(2)], suppress=0.5)
+    return jali.generalize(table, [jali.KAnonymity(2)], suppress=0.5, levels={"age": 1})
 
 
 # What is read back.
@@ -252,7 +252,7 @@ def test_a_failure_at_any_step_leaves_the_old_release(
     for failing in range(40):
         calls = iter(range(1000))
         with monkeypatch.context() as patch:
-            for name in ("replace", "fsync", "open"):
+            for name in ("replace", "fsync"):
                 patch.setattr(os, name, _failing(getattr(os, name), calls, failing, error))
             try:
                 new.save(folder, overwrite=True)
@@ -338,7 +338,7 @@ def test_load_refuses_what_is_not_as_it_was_published(tmp_path: Path) -> None:
 def test_a_release_prints_what_it_is_and_what_it_is_not() -> None:
     release = small()
     text = repr(release)
-    assert "6 rows in 2 groups" in text or "6 rows in 3 groups" in text
+    assert "6 rows in 2 groups" in text
     assert "Not covered" in text
     assert "knows the algorithm" in text
     assert "checking" in text

@@ -62,7 +62,13 @@ def tables(draw: st.DrawFn, *, persons: bool | None = False, sensitive: int | No
     if persons or (persons is None and draw(st.booleans())):
         frame["who"] = draw(st.lists(st.integers(0, 6), min_size=rows, max_size=rows))
         roles["person"] = "who"
-    types = {"name": pa.string(), "ward": pa.string(), "born": pa.date32(), "member": pa.bool_(), "height": pa.float64()}
+    types = {
+        "name": pa.string(),
+        "ward": pa.string(),
+        "born": pa.date32(),
+        "member": pa.bool_(),
+        "height": pa.float64(),
+    }
     types |= {"age": pa.int64(), "pay": pa.int64(), "w": pa.float64(), "who": pa.int64()}
     return jali.table(pa.table({n: pa.array(c, types.get(n, pa.string())) for n, c in frame.items()}), **roles)
 
@@ -135,7 +141,11 @@ class Folder:
         """People of each group."""
         if self.people is None:
             return dict(Counter(self.key(row) for row in self.rows))
-        return {self.key(r): int(r["people"] or 0) for r in self.people if r["scope"] == "group" and not r["sensitive column"]}
+        return {
+            self.key(r): int(r["people"] or 0)
+            for r in self.people
+            if r["scope"] == "group" and not r["sensitive column"]
+        }
 
     def counts(self, column: str) -> dict[tuple[str | None, ...], Counter[str | None]]:
         """People of each group by value of a sensitive column."""

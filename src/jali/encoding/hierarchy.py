@@ -63,7 +63,7 @@ class Hierarchy:
         here = self.levels[level].labels
         if len(here) > 1 and int(pc.index(here, ROOT).as_py()) >= 0:
             raise HierarchyError(
-                f'hierarchy of "{self.column}": "{ROOT}" means everything, but at level {level} only some values have it',
+                f'hierarchy of "{self.column}": "{ROOT}" means everything, but only some values of level {level} are it',
                 do=f'use "{ROOT}" only where a whole level is "{ROOT}"',
             )
         below, above = self.maps[level - 1], self.maps[level]
@@ -90,9 +90,13 @@ class Hierarchy:
         return np.bincount(nodes, minlength=len(self.levels[level])).astype(np.int64)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """One row per value, one text per level: the CSV form that ARX users have."""
+        """One row per value, one text per level: the CSV form that ARX users have.
+
+        There the missing value and the empty text look the same; where a column has both, they share a row.
+        """
         columns = [self.levels[i].labels.take(pa.array(m)).to_pylist() for i, m in enumerate(self.maps)]
-        return [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
+        rows = [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
+        return [row for row, value in zip(rows, columns[0], strict=True) if value is not None or "" not in columns[0]]
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{len(level):,}" for level in self.levels)

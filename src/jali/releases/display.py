@@ -24,7 +24,9 @@ SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")
 def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None) -> dict[str, Show]:
     """How each quasi-identifier is shown: as asked, else numbers as intervals, words by their taxonomy or as sets."""
     names = [column.name for column in columns]
-    asked: dict[str, Show] = dict(show) if isinstance(show, Mapping) else {} if show is None else dict.fromkeys(names, show)
+    asked: dict[str, Show] = (
+        dict(show) if isinstance(show, Mapping) else {} if show is None else dict.fromkeys(names, show)
+    )
     for name, kind in asked.items():
         if name not in names:
             raise InputError(f'show: no quasi-identifier "{name}"', do=nearest(name, names))
@@ -77,7 +79,9 @@ def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Publishe
     width = max(len(level) for level in hierarchy.levels)
     keys, number = np.unique(level_of * width + node_of, return_inverse=True)
     nodes = [(int(key) // width, int(key) % width) for key in keys]
-    texts = [ROOT if level == hierarchy.height else hierarchy.levels[level].labels[node].as_py() for level, node in nodes]
+    texts = [
+        ROOT if level == hierarchy.height else hierarchy.levels[level].labels[node].as_py() for level, node in nodes
+    ]
     members = [np.flatnonzero(hierarchy.maps[level] == node) for level, node in nodes]
     _require_distinct(column.name, texts, members)
     facts: dict[str, Any] = {"display": "taxonomy", "made_by": _family(hierarchy.made_by), "labels": texts}
@@ -204,7 +208,11 @@ def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> C
         flat = np.array([i for m in members for i in m], dtype=np.int64)
         return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
     if "low" not in facts:
-        return Cover.masked(labels, missing=missing) if facts["made_by"] == "mask" else Cover.unknown(len(nodes), missing=missing)
+        return (
+            Cover.masked(labels, missing=missing)
+            if facts["made_by"] == "mask"
+            else Cover.unknown(len(nodes), missing=missing)
+        )
     low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
     return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)
 

@@ -21,6 +21,7 @@ from jali.principles.counts import Counts, Ints
 from jali.progress import Step, watched
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.people import people_counts, people_table
+from jali.releases.present import only_present
 from jali.releases.published import Published, publish_exact, publish_quasi, restored
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Node
@@ -153,7 +154,12 @@ class Generalized(Release):
         people = tables.get("people")
         if people is not None:
             people = pa.table({n: people[n].cast(pa.string()) for n in people.column_names})
-        return cls(tuple(columns), Manifest.from_dict(manifest), weight=weight, weight_name=weight_name, people=people)
+        facts = Manifest.from_dict(manifest)
+        made = cls(tuple(columns), facts, weight=weight, weight_name=weight_name, people=people)
+        told = (facts.counts["rows"], facts.counts["groups"], facts.counts["suppressed"])
+        if told != (data.num_rows, len(made._group[1]), int(made.hidden_rows.sum())):
+            raise ValueError("the manifest counts something else")
+        return made
 
     def __repr__(self) -> str:
         from jali.releases.summary import summary
@@ -250,6 +256,7 @@ def generalize(
     required = principles_of(principles)
     budget = _budget(suppress)
     _require_two(table)
+    table = only_present(table)
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, required, on_step=step)
         if levels is None:
@@ -268,6 +275,7 @@ def generalize(
 
 def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> list[Node]:
     """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
+    table = only_present(table)
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, principles_of(principles), on_step=step)
         costing = Costing(table)

@@ -111,8 +111,9 @@ def publish_exact(column: Column) -> Published:
 
 def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     """The column that was saved with these facts."""
-    labels, codes = _encoded(column)
     name, role, kind = facts["name"], facts["role"], facts["kind"]
+    known = facts["hierarchy"]["levels"][0]["labels"] if role == "quasi" else facts.get("values", [])
+    labels, codes = _encoded(column, known)
     if role == "quasi":
         hierarchy = facts["hierarchy"]
         texts = labels.to_pylist()
@@ -130,8 +131,8 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.integer]]:
-    """The distinct texts of a column, the missing one among them if it occurs, and the code of each row."""
+def _encoded(column: pa.ChunkedArray, known: list[str | None]) -> tuple[pa.Array, NDArray[np.integer]]:
+    """The distinct texts of a column in the order of the known ones, and the code of each row."""
     if not pa.types.is_dictionary(column.type):
         column = v.texts(column.combine_chunks()) if column.num_chunks else column.cast(pa.string())
         column = pa.chunked_array([column]).dictionary_encode()
@@ -141,7 +142,11 @@ def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.integer]]:
     if indices.null_count:
         labels = pa.concat_arrays([labels, pa.nulls(1, pa.string())])
         indices = indices.fill_null(len(labels) - 1)
-    return labels, indices.to_numpy(zero_copy_only=False)
+    place = {text: i for i, text in enumerate(known)}
+    order = np.argsort([place.get(text, len(place)) for text in labels.to_pylist()], kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return labels.take(pa.array(order)), rank[indices.to_numpy(zero_copy_only=False)].astype(np.int32)
 
 
 def hierarchy_facts(hierarchy: Hierarchy, level: int, used: Ints) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def summary(release: Generalized) -> str:
     lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
     if "kl" not in metrics:
         lines.append("  KL-divergence and loss: see jali.measure, which needs the original")
-    if release.search:
+    if release.search.get("checked"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
     return "\n".join(lines)
 

@@ -33,8 +33,8 @@ from jali.errors import InfeasibleError, InputError, nearest
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts, Ints
 from jali.progress import Step
-from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
 from jali.search.mondrian_compiled import grow_compiled
+from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
 from jali.search.mondrian_plan import MODES, SPLITS, Items, Mode, Split, columns_of, items_of
 from jali.search.mondrian_rules import rules_of
 
@@ -90,13 +90,14 @@ def mondrian(
     if judge is None and items.person is None:
         compiled = rules_of(required, items.whole, joint=split == "kl")
     if compiled is None:
-        return _generic(table, items, required, mode, split, step, judge)
+        splitter = Splitter(columns_of(table), items, required, mode=mode, split=split)
+        return _generic(table, splitter, judge, step)
     found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
     return _boxes(table, items, *found)
 
 
 def require_feasible(principles: Iterable[Principle], whole: Counts) -> None:
-    """Raise InputError when a principle makes no sense for the table, InfeasibleError when even all people together fail."""
+    """Raise InputError when a principle makes no sense for the table, InfeasibleError when even the whole fails."""
     required = tuple(principles)
     for principle in required:
         principle.check(whole)
@@ -121,10 +122,8 @@ def _threads(threads: int | None) -> int:
 # -- any principle ------------------------------------------------------------------------------------------------
 
 
-def _generic(
-    table: Table, items: Items, principles: tuple[Principle, ...], mode: Mode, split: Split, step: Step, judge: Judge | None
-) -> Boxes:
-    splitter = Splitter(columns_of(table), items, principles, mode, split)
+def _generic(table: Table, splitter: Splitter, judge: Judge | None, step: Step) -> Boxes:
+    items = splitter.items
     found: list[Ints] = []
     done = 0
 

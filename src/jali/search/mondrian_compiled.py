@@ -36,7 +36,7 @@ def grow_compiled(
     people = np.add.reduceat(items.n, start[:-1])
     work = Work(
         item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
-        entry=np.concatenate([items.n[None, :], judged[:, items.value]]),
+        entry=np.ascontiguousarray(np.concatenate([items.n[None, :], judged[:, items.value]])),
         place=columns.place,
         column=np.stack([columns.tree, columns.width, columns.size, columns.offset]).astype(np.int64),
         node=np.stack([columns.node, columns.leaves]),
@@ -110,7 +110,7 @@ def _prepare_cache() -> None:
         index.unlink(missing_ok=True)
     if len(stale) < len(stored):
         return
-    note = "compiling the kernels of the partitioning: some seconds, the first time only"
+    note = "compiling the kernels of the partitioning: some ten seconds, the first time only"
     logging.getLogger("jali").info(note)
     if sys.stderr.isatty():
         print(note, file=sys.stderr)

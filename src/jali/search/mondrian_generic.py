@@ -21,6 +21,7 @@ from jali.search.mondrian_plan import CUTS, DIGITS, Columns, Items, Mode, Split
 Parts = list[Ints]
 Found = TypeVar("Found")
 Proposal = Generator[Parts, Bools, Found]
+Candidate = tuple[Fraction | int, int, int, int, Parts | None]  # -gain, first item, column, group, parts if known
 
 _AT_ONCE = 1 << 22  # items judged together
 
@@ -42,7 +43,9 @@ class Judge(Protocol):
 class Splitter:
     """How one group is split: the columns it may be split by, and the parts of each split."""
 
-    def __init__(self, columns: Columns, items: Items, principles: tuple[Principle, ...], mode: Mode, split: Split) -> None:
+    def __init__(
+        self, columns: Columns, items: Items, principles: tuple[Principle, ...], *, mode: Mode, split: Split
+    ) -> None:
         self.columns, self.items, self.principles = columns, items, principles
         self.relaxed, self.by = mode == "relaxed", split
         self.least = max(p.least_size() for p in principles) if items.person is None else 1
@@ -50,7 +53,8 @@ class Splitter:
 
     def places(self, group: Ints, a: int) -> Ints:
         """Where the items of a group stand in a column: (items,)."""
-        return self.columns.place[a, self.items.combination[group]].astype(np.int64)
+        places: Ints = self.columns.place[a, self.items.combination[group]].astype(np.int64)
+        return places
 
     def judged(self, parts: Parts) -> Bools:
         """Which of these parts keep every promise: (parts,)."""
@@ -85,7 +89,10 @@ class Splitter:
     def level(self, a: int, low: int, high: int) -> int:
         """The lowest level at which two places of a tree lie under one node."""
         at, size = int(self.columns.offset[a]), int(self.columns.size[a])
-        return next(i for i in range(size + 1) if self.columns.node[at + i * size + low] == self.columns.node[at + i * size + high])
+        level = 0
+        while self.columns.node[at + level * size + low] != self.columns.node[at + level * size + high]:
+            level += 1
+        return level
 
     def span(self, a: int, low: int, high: int) -> int:
         """How many values of the domain lie between two places, or under the smallest node that covers them."""
@@ -134,7 +141,7 @@ class Splitter:
             yield int(cut) + 1
 
     def _children(self, group: Ints, nodes: Ints) -> Proposal[Parts | None]:
-        """All children, each a part; when relaxed, those that fail are one part, joined by the smallest until it holds."""
+        """All children, each a part; when relaxed, those that fail are one, joined by the smallest others until it holds."""
         children = [group[nodes == node] for node in np.unique(nodes)]
         people = [int(self.items.n[child].sum()) for child in children]
         self.checked += 1
@@ -186,9 +193,10 @@ def grow(splitter: Splitter, group: Ints, finished: Callable[[Ints], None]) -> N
     generation = [group]
     while generation:
         following: list[Ints] = []
-        for group, parts in zip(generation, _together(splitter, [splitter.propose(g) for g in generation]), strict=True):
+        splits = _together(splitter, [splitter.propose(one) for one in generation])
+        for one, parts in zip(generation, splits, strict=True):
             if parts is None:
-                finished(group)
+                finished(one)
             else:
                 following += parts
         generation = following
@@ -232,20 +240,20 @@ def grow_in_order(splitter: Splitter, judge: Judge, group: Ints, finished: Calla
     """
     groups: list[Ints] = [group]
     left: list[int] = []  # candidates that each group still has
-    heap: list[tuple[Fraction | int, int, int, int, Parts | None]] = []
+    heap: list[Candidate] = []
 
     def enter(number: int) -> None:
-        group = groups[number]
+        first = int(groups[number][0])
         if splitter.by == "kl":
-            ranked = _together(splitter, [splitter.by_information(group)])[0]
-            candidates = [(-gain, int(group[0]), a, number, parts) for gain, a, parts in ranked]
+            ranked = _together(splitter, [splitter.by_information(groups[number])])[0]
+            candidates: list[Candidate] = [(-gain, first, a, number, parts) for gain, a, parts in ranked]
         else:
-            candidates = [(-gain, int(group[0]), a, number, None) for gain, a in splitter.gains(group)]
+            candidates = [(-gain, first, a, number, None) for gain, a in splitter.gains(groups[number])]
         left.append(len(candidates))
         for candidate in candidates:
             heapq.heappush(heap, candidate)
         if not candidates:
-            finished(group)
+            finished(groups[number])
 
     enter(0)
     while heap:

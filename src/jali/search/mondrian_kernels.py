@@ -1,20 +1,20 @@
 """Compiled Mondrian: which column of a group to split, and splitting until nothing more is allowed."""
-# mypy: disable-error-code="untyped-decorator"
-# numba's decorator has no types; the arguments of the functions below do.
+# mypy: disable-error-code="untyped-decorator,no-any-return"
+# numba's decorator has no types, and so what a kernel calls returns Any.
+# ruff: noqa: PLR0917
+# Kernels call each other by position.
 
 from __future__ import annotations
 
 from math import floor, log
 
-import numba
 import numpy as np
 
 from jali.principles.counts import Ints
-from jali.search.kernels import (
-    COMBINATION, HIGH, LEAST, LEFT, LOW, PART, ROOM, SEEN, SPLIT, START, WEIGHT, WHOLE, WIDTH, Desk, Work, inner, span,
-    try_column,
-)  # fmt: skip
+from jali.search import kernels as k
+from jali.search.kernels import Desk, Work, inner, njit, sort, span
 from jali.search.mondrian_plan import DIGITS
+from jali.search.mondrian_splits import try_column
 
 RANGE, BY_ENTROPY, BY_KL = range(3)
 """The numbers of `mondrian_plan.SPLITS`."""
@@ -38,14 +38,14 @@ def _bounds(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
     """The lowest and highest place of a group in each column, and its people."""
     for a in range(len(low)):
         place = work.place[a]
-        least = most = place[work.item[COMBINATION, work.order[lo]]]
+        least = most = place[work.item[k.COMBINATION, work.order[lo]]]
         for i in range(lo + 1, hi):
-            here = place[work.item[COMBINATION, work.order[i]]]
+            here = place[work.item[k.COMBINATION, work.order[i]]]
             least, most = min(least, here), max(most, here)
         low[a], high[a] = least, most
     size = 0
     for i in range(lo, hi):
-        size += work.item[WEIGHT, work.order[i]]
+        size += work.item[k.WEIGHT, work.order[i]]
     return size
 
 
@@ -54,13 +54,13 @@ def _open(work: Work, desk: Desk, lo: int, hi: int) -> None:
     """Count the values of a group."""
     for i in range(lo, hi):
         item = work.order[i]
-        for e in range(work.item[START, item], work.item[START, item + 1]):
+        for e in range(work.item[k.START, item], work.item[k.START, item + 1]):
             for c in range(len(work.entry) - 1):
                 v = work.entry[1 + c, e]
-                if desk.counts[WHOLE, c, v] == 0:
-                    desk.counts[SEEN, c, desk.kinds[c]] = v
+                if desk.counts[k.WHOLE, c, v] == 0:
+                    desk.counts[k.SEEN, c, desk.kinds[c]] = v
                     desk.kinds[c] += 1
-                desk.counts[WHOLE, c, v] += work.entry[0, e]
+                desk.counts[k.WHOLE, c, v] += work.entry[0, e]
 
 
 @inner
@@ -68,39 +68,22 @@ def _close(work: Work, desk: Desk) -> None:
     """Forget the counts again, in as many steps as the group has values."""
     for c in range(len(work.entry) - 1):
         for i in range(desk.kinds[c]):
-            desk.counts[WHOLE, c, desk.counts[SEEN, c, i]] = 0
+            desk.counts[k.WHOLE, c, desk.counts[k.SEEN, c, i]] = 0
         desk.kinds[c] = 0
 
 
 @inner
 def _rounded(amount: float) -> int:
-    return int(floor(amount * DIGITS + 0.5))
+    return floor(amount * DIGITS + 0.5)  # an integer, also here
 
 
 @inner
 def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> int:
     """The entropy of a group's values in one column, to nine decimals."""
-    at, low, high = 0, desk.bounds[LOW, a], desk.bounds[HIGH, a]
-    place = work.place[a]
     surprise = 0.0
-    if high - low < 4 * (hi - lo) + 64:
-        heft = np.zeros(high - low + 1, np.int64)
-        for i in range(lo, hi):
-            heft[place[work.item[COMBINATION, work.order[i]]] - low] += work.item[WEIGHT, work.order[i]]
-        for w in heft:
-            if w > 0:
-                surprise -= w / size * log(w / size)
-        return _rounded(surprise)
-    keys = np.empty(hi - lo, np.int64)
-    for i in range(lo, hi):
-        keys[i - lo] = place[work.item[COMBINATION, work.order[i]]]
-    by_key = np.argsort(keys, kind="mergesort")
-    while at < len(keys):
-        w, here = 0, keys[by_key[at]]
-        while at < len(keys) and keys[by_key[at]] == here:
-            w += work.item[WEIGHT, work.order[lo + by_key[at]]]
-            at += 1
-        surprise -= w / size * log(w / size)
+    for b in range(sort(work, desk, a, work.column[k.OFFSET, a], lo, hi)):
+        share = desk.room[k.HEFT, b] / size
+        surprise -= share * log(share)
     return _rounded(surprise)
 
 
@@ -111,12 +94,12 @@ def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, 
     gain, scale, ranked = np.zeros(columns, np.int64), np.ones(columns, np.int64), np.empty(columns, np.int64)
     several = 0
     for a in range(columns):
-        if desk.bounds[LOW, a] == desk.bounds[HIGH, a]:
+        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
             continue
-        if work.option[SPLIT] == RANGE:
-            gain[a] = span(work, a, desk.bounds[LOW, a], desk.bounds[HIGH, a]) - 1
-            scale[a] = work.column[WIDTH, a] - 1
-        elif work.option[SPLIT] == BY_ENTROPY:
+        if work.option[k.SPLIT] == RANGE:
+            gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
+            scale[a] = work.column[k.WIDTH, a] - 1
+        elif work.option[k.SPLIT] == BY_ENTROPY:
             gain[a] = _entropy(work, desk, a, lo, hi, size)
         at = several
         while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
@@ -130,15 +113,16 @@ def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, 
 @inner
 def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) -> None:
     """Move a group's items part by part, in their order; `edges` are where the parts begin and the last ends."""
-    edges[: parts + 1] = 0
+    for p in range(parts + 1):
+        edges[p] = 0
     for i in range(hi - lo):
-        desk.room[ROOM, i] = work.order[lo + i]
-        edges[desk.room[PART, i] + 1] += 1
+        desk.room[k.ROOM, i] = work.order[lo + i]
+        edges[desk.room[k.PART, i] + 1] += 1
     for p in range(parts):
         edges[p + 1] += edges[p]
     for i in range(hi - lo):
-        work.order[lo + edges[desk.room[PART, i]]] = desk.room[ROOM, i]
-        edges[desk.room[PART, i]] += 1
+        work.order[lo + edges[desk.room[k.PART, i]]] = desk.room[k.ROOM, i]
+        edges[desk.room[k.PART, i]] += 1
     for p in range(parts, 0, -1):
         edges[p] = lo + edges[p - 1]
     edges[0] = lo
@@ -152,12 +136,12 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
     c, total = len(work.entry) - 2, 0.0
     for i in range(lo, hi):
         item = work.order[i]
-        for e in range(work.item[START, item], work.item[START, item + 1]):
-            desk.counts[LEFT, c, work.entry[1 + c, e]] += work.entry[0, e]
+        for e in range(work.item[k.START, item], work.item[k.START, item + 1]):
+            desk.counts[k.LEFT, c, work.entry[1 + c, e]] += work.entry[0, e]
     for i in range(desk.kinds[c]):
-        people = desk.counts[LEFT, c, desk.counts[SEEN, c, i]]
+        people = desk.counts[k.LEFT, c, desk.counts[k.SEEN, c, i]]
         total += people * log(people) if people > 0 else 0.0
-        desk.counts[LEFT, c, desk.counts[SEEN, c, i]] = 0
+        desk.counts[k.LEFT, c, desk.counts[k.SEEN, c, i]] = 0
     for a in range(len(low)):
         total -= size * log(span(work, a, low[a], high[a]))
     return total
@@ -167,10 +151,10 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
 def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> int:
     """The allowable split that lowers the KL-divergence most: how many parts, 1 where none is allowable."""
     before = _information(work, desk, lo, hi)
-    best, best_parts, best_gain = desk.room[PART, : hi - lo].copy(), 1, 0
-    old = work.order[lo:hi].copy()
+    best, old = desk.room[k.PART].copy(), work.order[lo:hi].copy()
+    best_parts, best_gain = 1, 0
     for a in range(len(work.place)):
-        if desk.bounds[LOW, a] == desk.bounds[HIGH, a]:
+        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
             continue
         parts = try_column(work, desk, a, lo, hi, size)
         if parts == 1:
@@ -179,24 +163,30 @@ def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> i
         after = 0.0
         for p in range(parts):
             after += _information(work, desk, edges[p], edges[p + 1])
-        work.order[lo:hi] = old
+        _copy(old, work.order[lo:hi])
         gain = _rounded((after - before) / size)
         if best_parts == 1 or gain > best_gain:
             best_gain, best_parts = gain, parts
-            best[:] = desk.room[PART, : hi - lo]
-    desk.room[PART, : hi - lo] = best
+            _copy(desk.room[k.PART, : hi - lo], best)
+    _copy(best[: hi - lo], desk.room[k.PART])
     return best_parts
+
+
+@inner
+def _copy(source: Ints, target: Ints) -> None:
+    for i in range(len(source)):  # an assignment of slices takes seconds to compile
+        target[i] = source[i]
 
 
 @inner
 def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
     """Split a group once, if that is allowed; how many parts it has then, and where they begin."""
-    size = _bounds(work, lo, hi, desk.bounds[LOW], desk.bounds[HIGH])
-    if hi - lo < 2 or size < 2 * work.option[LEAST]:
+    size = _bounds(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
+    if hi - lo < 2 or size < 2 * work.option[k.LEAST]:
         return 1
     _open(work, desk, lo, hi)
     parts = 1
-    if work.option[SPLIT] == BY_KL:
+    if work.option[k.SPLIT] == BY_KL:
         parts = _best(work, desk, lo, hi, size, edges)
     else:
         ranked, several = _ranked(work, desk, lo, hi, size)
@@ -210,7 +200,7 @@ def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
     return parts
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     """Split a segment until nothing more is allowed, or once only if it has more items than `small`.
 
@@ -224,12 +214,12 @@ def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     waiting, finished = 1, 0
     while waiting:
         waiting -= 1
-        begin, end = stack[waiting]
+        begin, end = stack[waiting, 0], stack[waiting, 1]
         parts = _divide(work, desk, begin, end, edges)
         if parts == 1:
             work.begins[begin] = True
             for i in range(begin, end):
-                finished += work.item[WEIGHT, work.order[i]]
+                finished += work.item[k.WEIGHT, work.order[i]]
         elif end - begin > small:
             return edges[: parts + 1].copy(), desk.checked[0], finished
         for p in range(parts if parts > 1 else 0):

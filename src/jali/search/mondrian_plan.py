@@ -64,7 +64,7 @@ def under_taxonomy(column: Column) -> bool:
 
 
 def _layout(column: Column, mask: Bools) -> tuple[Ints, Ints, Ints]:
-    """The place of each code, and the nodes and leaves at each level of each place: (codes,), (levels, places) twice."""
+    """The place of each code, and nodes and leaves at each level of each place: (codes,), (levels, places) twice."""
     if column.hierarchy is None or not under_taxonomy(column):
         rank = np.cumsum(mask, dtype=np.int64)[None, :] - 1
         return np.arange(len(mask)), rank, np.ones_like(rank)

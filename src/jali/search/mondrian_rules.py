@@ -123,11 +123,9 @@ def _laid_out(
     for index, (rule, column) in enumerate(rows):
         if rule.named:
             counted[index, : len(columns[column])] = mask(columns[column], rule.named)
+    terms = [(rule.kind, column, rule.ratio.numerator, rule.ratio.denominator, rule.l) for rule, column in rows]
     rules = Rules(
-        rule=np.array(
-            [(rule.kind, column, rule.ratio.numerator, rule.ratio.denominator, rule.l) for rule, column in rows],
-            dtype=np.int64,
-        ).reshape(-1, 5).T.copy(),  # fmt: skip
+        rule=np.ascontiguousarray(np.array(terms, dtype=np.int64).reshape(-1, 5).T),
         bound=np.array([rule.bound for rule, _ in rows], dtype=np.float64),
         counted=counted,
         reference=reference,

@@ -56,10 +56,10 @@ def table(
 
 def _names(frame: Any) -> list[str] | None:
     """Column names of an eager frame, doubled ones included; None where only narwhals knows them."""
+    if hasattr(frame, "collect_schema"):
+        return None
     names = frame.column_names if isinstance(frame, pa.Table) else getattr(frame, "columns", None)
-    if isinstance(names, Iterable) and not hasattr(frame, "collect_schema"):
-        return [str(name) for name in names]
-    return None
+    return [str(name) for name in names] if isinstance(names, Iterable) else None
 
 
 def _column(found: Any, name: str, roles: Roles) -> pa.ChunkedArray:
