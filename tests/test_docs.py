@@ -39,6 +39,7 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 WRITTEN = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((DOCS / "decisions").glob("*.md"))]
 NOT_RUN = {"reproductions.md": "needs the Adult table; tests/papers asserts its figures"}
+RUN = ("python", "pycon", "console", "toml", "csv")
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"^```(\w*)\s*$")
@@ -70,6 +71,7 @@ def blocks(page: Path) -> list[Block]:
     words = 0
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         fence = _FENCE.match(line)
+        assert not re.match(r"\s+```", line), f"{page.name}:{number}: begin the block at the margin, so that it is run"
         if inside is None and fence:
             inside = (number, fence[1], [])
         elif inside is not None and line.startswith("```"):
@@ -91,7 +93,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
-        self.printed: tuple[int, str] | None = None  # by the last Python block
+        self.printed = ""  # by the last Python block
 
     def read(self, page: list[Block]) -> None:
         for number, block in enumerate(page):
@@ -100,15 +102,17 @@ class Reader:
                 continue
             after_python = number > 0 and page[number - 1].kind == "python" and not block.follows
             if block.kind == "text" and after_python and "not run" not in page[number - 1].says:
-                same(block, self.out, block.text)
-            elif hasattr(self, block.kind or "none"):
+                same(block, self.printed, block.text)
+            elif block.kind in RUN:
                 getattr(self, block.kind)(block)
+            else:
+                assert ">>> " not in block.text, f"{block.where}: call it pycon, so that it is checked"
 
     def python(self, block: Block) -> None:
         code = compile("\n" * block.line + block.text, str(block.page), "exec")
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(code, self.names)
-        self.out = out.getvalue()
+        self.printed = out.getvalue()
 
     def pycon(self, block: Block) -> None:
         test = doctest.DocTestParser().get_doctest(block.text, self.names, block.where, str(block.page), block.line)

@@ -57,3 +57,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f'did you mean "{close[0]}"?'
     return "known: " + ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+
+
+def nearest_hidden(name: str, known: Iterable[str]) -> str:
+    """A hint that offers the nearest known name but lists none: a file without a header has a person in their place.
+
+    >>> nearest_hidden("zpi", ["zip", "age"])
+    'did you mean "zip"?'
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f'did you mean "{close[0]}"?' if close else "check its spelling, and that the first line names the columns"

@@ -10,19 +10,21 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from oracles.audit import keeps
-from oracles.published import Folder, requirements, tables
 
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.releases.generalized import Generalized
+from oracles.audit import keeps
+from oracles.published import Folder, publish, requirements, tables
 
 
 @given(tables(), st.data())
 def test_a_repaired_release_keeps_old_and_new_promises_and_only_suppresses(table: Table, data: st.DataObject) -> None:
+    release = publish(data, table)
+    if release is None:
+        return
     try:
-        release = jali.generalize(table, data.draw(requirements(table)), suppress=data.draw(st.sampled_from([0, 0.4])))
         asked = data.draw(requirements(table))
         repaired = jali.repair(release, asked)
     except (InfeasibleError, InputError):
@@ -65,7 +67,7 @@ def test_what_cannot_be_repaired_says_why() -> None:
         jali.repair(_release(), [jali.DistinctDiversity(3)])
     with pytest.raises(InfeasibleError, match="5 of 10 rows would have to be suppressed, more than the 4 allowed"):
         jali.repair(_release(), [jali.DistinctDiversity(2)], suppress=0.4)
-    with pytest.raises(InfeasibleError, match="entropy diversity 1.999 cannot be met: the whole table reaches 1.9"):
+    with pytest.raises(InfeasibleError, match=r"entropy diversity 1\.999 cannot be met: the whole table reaches 1\.9"):
         jali.repair(_release(), [jali.EntropyDiversity(1.999)])
     for share in (-0.1, 1.1):
         with pytest.raises(InputError, match="suppress"):

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from oracles.principles import distinct_values, entropy, equal_closeness, needed_c, ordered_closeness
-
 import jali
 from jali.principles.base import ENTROPY_TOLERANCE, Principle
+from oracles.principles import distinct_values, entropy, equal_closeness, needed_c, ordered_closeness
 
 Sizes = Mapping[Any, int]
 Cells = Mapping[Any, Counter[Any]]

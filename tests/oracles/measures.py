@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from oracles.lattice import BruteForce
-
 from jali.encoding.table import Table
 from jali.releases.generalized import Generalized
+from oracles.lattice import BruteForce
 
 METRICS = ("kl", "discernibility", "average", "height", "loss")
 

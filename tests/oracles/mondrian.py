@@ -27,10 +27,8 @@ class Reference:
         sensitive = [c.codes.tolist() for c in table.sensitive]
         self.value = [tuple(codes[row] for codes in sensitive) for row in range(table.records)]
         self.masks = [column.mask(table.domain).tolist() for column in table.quasi]
-        self.maps: list[list[list[int]] | None] = []
-        for column in table.quasi:
-            tree = column.hierarchy is not None and column.hierarchy.made_by.startswith("taxonomy(")
-            self.maps.append([m.tolist() for m in column.hierarchy.maps] if tree and column.hierarchy else None)
+        trees = [table.hierarchy(column.name) for column in table.quasi]
+        self.maps = [[m.tolist() for m in t.maps] if t.made_by.startswith("taxonomy(") else None for t in trees]
         self.rows = sorted(range(table.records), key=lambda row: (self.codes[row], self.value[row], row))
         self.weight = self._weights()
         numbers = {value: number for number, value in enumerate(sorted(set(self.value)))}
@@ -71,10 +69,8 @@ class Reference:
         while waiting:
             group = waiting.pop()
             parts = self.split(group)
-            if parts is None:
-                finished.append(group)
-            else:
-                waiting += parts
+            waiting += parts or []
+            finished += [] if parts else [group]
         place = {row: at for at, row in enumerate(self.rows)}
         return sorted(finished, key=lambda group: place[group[0]])
 
@@ -83,11 +79,8 @@ class Reference:
         if self.split_by == "kl":
             found = [(self.gain(group, parts), -a, parts) for a in several if (parts := self.by_column(group, a))]
             return max(found)[2] if found else None
-        for a in sorted(several, key=lambda a: (-self.rank(group, a), a)):
-            parts = self.by_column(group, a)
-            if parts:
-                return parts
-        return None
+        ranked = sorted(several, key=lambda a: (-self.rank(group, a), a))
+        return next((parts for a in ranked if (parts := self.by_column(group, a))), None)
 
     def rank(self, group: Rows, a: int) -> Fraction | int:
         if self.split_by == "range":

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 import jali
 from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
+from jali.releases.generalized import Generalized
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*"), ("e", "y", "*")]
 _DAYS = [datetime.date(2020, 1, 1), datetime.date(2020, 2, 29), datetime.date(2021, 5, 5), None]
@@ -89,6 +91,18 @@ def requirements(draw: st.DrawFn, table: Table) -> list[Principle]:
         jali.TCloseness(0.4, sensitive=column),
     ]
     return draw(st.lists(st.sampled_from(some), min_size=1, max_size=2, unique=True))
+
+
+def publish(data: st.DataObject, table: Table) -> Generalized | None:
+    """A release of the table, the best or any node, or None where there is none."""
+    levels = None
+    if data.draw(st.booleans(), label="given levels"):
+        levels = {c.name: data.draw(st.integers(0, table.hierarchy(c.name).height), label=c.name) for c in table.quasi}
+    suppress = data.draw(st.sampled_from([0, 0.3, 0.9]), label="suppress")
+    try:
+        return jali.generalize(table, data.draw(requirements(table)), suppress=suppress, levels=levels)
+    except (InfeasibleError, InputError):
+        return None
 
 
 def raw_rows(path: Path) -> Iterator[dict[str, str | None]]:

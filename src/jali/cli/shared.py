@@ -156,4 +156,6 @@ def read_like(release: Generalized, source: Path, **reading: Any) -> Table:
     arguments = {"quasi": builders(release), "sensitive": sensitive} | reading
     wanted = {*arguments["quasi"], *arguments["sensitive"]}
     kinds = {column.name: column.kind for column in release.columns if column.name in wanted}
-    return read(source, types=kinds, **arguments)
+    domain = release.manifest.domain
+    present = any(domain[c.name] == "present" and c.facts["declared"] for c in release.of_role("quasi") if c.facts)
+    return read(source, types=kinds, domain="present" if present else "declared", **arguments)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from jali.principles.counts import Counts, Ints, Sensitive
 
 _WIDEST = 2**62  # a key must fit into 64 bits
-_COUNTED = 4  # possible keys per row up to which a table of them beats hashing
+_TABLED = 1 << 22  # possible keys up to which a table of them beats hashing many rows (measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +68,25 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
 
     Returns the number of each row and, for each number, the first row that has it.
     """
-    key = np.zeros(rows, dtype=np.int64)
+    space = math.prod(max(values, 1) for _, values in columns)
+    key: NDArray[Any] = np.zeros(rows, dtype=np.int32 if space < 2**31 else np.int64)
     width = 1
     for codes, values in columns:
         if width * max(values, 1) >= _WIDEST:
             number, width = _numbered(key, width)
             key = number.astype(np.int64)
         key *= max(values, 1)
-        key += codes
+        np.add(key, codes, out=key, casting="unsafe")  # a sum is below the width, whatever type the codes have
         width *= max(values, 1)
     number, count = _numbered(key, width)
-    first = np.zeros(count, dtype=np.int64)
-    first[number[::-1]] = np.arange(rows - 1, -1, -1)
-    return number, first
+    first = np.zeros(count, dtype=np.int32)
+    first[number[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
+    return number, first.astype(np.int64)
 
 
-def _numbered(key: Ints, width: int) -> tuple[NDArray[np.int32], int]:
+def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], int]:
     """Number the distinct keys, all below the width, in their order; and how many there are."""
-    if width <= max(_COUNTED * len(key), 1024):  # a table of all possible keys is smaller than the keys that occur
+    if width <= min(_TABLED, 8 * len(key) + 1024):
         present = np.zeros(width, dtype=bool)
         present[key] = True
         rank = np.cumsum(present, dtype=np.int32)

@@ -63,7 +63,7 @@ class Hierarchy:
         here = self.levels[level].labels
         if len(here) > 1 and int(pc.index(here, ROOT).as_py()) >= 0:
             raise HierarchyError(
-                f'hierarchy of "{self.column}": "{ROOT}" means everything, but only some values of level {level} are it',
+                f'hierarchy of "{self.column}": "{ROOT}" means everything, but at level {level} not all are it',
                 do=f'use "{ROOT}" only where a whole level is "{ROOT}"',
             )
         below, above = self.maps[level - 1], self.maps[level]

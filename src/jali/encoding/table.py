@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jali.encoding import values as v
 from jali.encoding.frequencies import Frequencies, combine
 from jali.encoding.hierarchy import ROOT, Hierarchy
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, nearest_hidden
 from jali.principles.counts import Ints, Sensitive
 
 Role = Literal["quasi", "sensitive", "other"]
@@ -263,7 +263,7 @@ def check_roles(named: Iterable[tuple[str, str]], known: Iterable[str]) -> None:
     names = list(known)
     for name, role in named:
         if name not in names:
-            raise InputError(f'{role}: no column "{name}" in the table', do=nearest(name, names))
+            raise InputError(f'{role}: no column "{name}" in the table', do=nearest_hidden(name, names))
         if name in roles:
             raise InputError(f'column "{name}" is named as {roles[name]} and as {role}', do="give each column one role")
         roles[name] = role

@@ -216,22 +216,18 @@ def trimmed(facts: Mapping[str, Any], kept: list[int]) -> dict[str, Any]:
 
 def _without_hints(facts: dict[str, Any]) -> dict[str, Any]:
     """Without levels whose number or width follows from values that are not shown."""
-    levels = facts["levels"]
-    if len(levels) <= 1:
-        return facts
-    if facts["made_by"] == "mask()":  # as many levels as the longest text that is shown
-        longest = max((len(text) for text in levels[0]["labels"] if text is not None), default=0)
-        between = [here for here in levels[1:-1] if here["level"] < longest]
-    else:
-        between = [] if facts["chosen"] else levels[1:-1]
-    root = levels[-1] | {
-        "level": levels[-1]["level"] if facts["made_by"] != "mask()" else levels[0]["level"] + len(between) + 1
-    }
-    if not between:
-        levels[0] = levels[0] | {"parents": [0] * len(levels[0]["labels"])}
-    else:
-        between[-1] = between[-1] | {"parents": [0] * len(between[-1]["labels"])}
-    return facts | {"levels": [levels[0], *between, root]}
+    *below, root = facts["levels"]
+    if facts["chosen"]:  # bands that jali chose are as wide as all values together make them
+        below = [here | {"parents": [0] * len(here["labels"])} for here in below[:1]]
+    if facts["made_by"] == "mask()":  # there are as many levels as the longest text has letters, shown or not
+        steps: list[dict[str, Any]] = []
+        for here in below:
+            steps = steps[:-1] if steps and steps[-1]["labels"] == here["labels"] else steps
+            steps = [*steps, here]
+        first = facts["levels"][0]["level"]
+        below = [here | {"level": first + step} for step, here in enumerate(steps)]
+        root = root | {"level": first + len(steps)}
+    return facts | {"levels": [*below, root]}
 
 
 def cover_of(facts: Mapping[str, Any], labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:

@@ -136,7 +136,7 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
         ]
     if audit.other is not None:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
-        rows.append((f"rows alone once {', '.join(audit.other.columns)} are known", shown))
+        rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
     return rows
 

@@ -141,7 +141,7 @@ class Splitter:
             yield int(cut) + 1
 
     def _children(self, group: Ints, nodes: Ints) -> Proposal[Parts | None]:
-        """All children, each a part; when relaxed, those that fail are one, joined by the smallest others until it holds."""
+        """All children, each a part; when relaxed, those that fail are one, which the smallest others join."""
         children = [group[nodes == node] for node in np.unique(nodes)]
         people = [int(self.items.n[child].sum()) for child in children]
         self.checked += 1

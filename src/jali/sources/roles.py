@@ -10,7 +10,7 @@ from jali.encoding import values as v
 from jali.encoding.builder import Builder
 from jali.encoding.builders import builder_of
 from jali.encoding.table import Domain, check_roles
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, nearest_hidden
 
 Missing = Literal["keep", "drop"]
 
@@ -57,7 +57,7 @@ class Roles:
         check_roles(self.named(), known)
         for name in self.types:
             if name not in seen:
-                raise InputError(f'types: no column "{name}" in the table', do=nearest(name, known))
+                raise InputError(f'types: no column "{name}" in the table', do=nearest_hidden(name, known))
 
 
 def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
