@@ -120,7 +120,11 @@ def run() -> None:
         ],
     )
     first = found[SIZES[0]]
-    show("One warm run of everything: read, search (k = 10), write", ["rows", "seconds"], [[f"{SIZES[0]:,}", first["all"]]])
+    show(
+        "One warm run of everything: read, search (k = 10), write",
+        ["rows", "seconds"],
+        [[f"{SIZES[0]:,}", first["all"]]],
+    )
     show("jali --help in a fresh process", ["seconds"], [[_help()]])
 
 

@@ -38,7 +38,12 @@ def auditing(frame: Any) -> None:
         "t": lambda: anonymity.t_closeness(frame, QUASI, [SENSITIVE]),
     }
     seconds, audit = timed(lambda: jali.audit(frame, quasi=QUASI, sensitive=[SENSITIVE]), repeat=3)
-    ours = {"k": audit.k, "distinct l": audit.distinct_l, "entropy l": round(audit.entropy_l, 4), "t": round(audit.t, 4)}
+    ours = {
+        "k": audit.k,
+        "distinct l": audit.distinct_l,
+        "entropy l": round(audit.entropy_l, 4),
+        "t": round(audit.t, 4),
+    }
     table, total = [], 0.0
     for name, call in calls.items():
         taken, answer = timed(quietly(call))
@@ -70,7 +75,9 @@ def full_domain(frame: Any) -> None:
         taken, found = timed(quietly(theirs))
         ours, release = timed(lambda p=principles: _publish(text, quasi, p), repeat=3)
         groups = found.groupby(QUASI).ngroups if len(found) else 0
-        table.append([name, taken, groups, len(found), ours, release.manifest.counts["groups"], release.rows, taken / ours])
+        table.append(
+            [name, taken, groups, len(found), ours, release.manifest.counts["groups"], release.rows, taken / ours]
+        )
     show(
         f"anjana and jali, {len(frame):,} rows: frame in, published table out",
         ["requirement", "anjana s", "groups", "rows", "jali s", "groups ", "rows ", "ratio"],

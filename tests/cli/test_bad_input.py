@@ -256,6 +256,8 @@ def test_a_file_without_a_header_does_not_give_its_first_person_away(ward: Any, 
     """Where the first line is a person, an unknown column must not be answered with what stands there."""
     (ward / "rows.csv").write_text("Umeko,21,Cancer\nBob,31,Flu\n", encoding="utf-8")
     promises = '[[principles]]\nname = "KAnonymity"\nk = 2\n'
-    (ward / "rows.toml").write_text(f'input = "rows.csv"\noutput = "new"\nquasi = ["age"]\n{promises}', encoding="utf-8")
+    (ward / "rows.toml").write_text(
+        f'input = "rows.csv"\noutput = "new"\nquasi = ["age"]\n{promises}', encoding="utf-8"
+    )
     line = refused(ward.jali("publish", "rows.toml"))
-    assert "Umeko" not in line and "Cancer" not in line
+    assert not {"Umeko", "21", "Cancer"} & set(line.replace('"', " ").split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -369,13 +368,3 @@ def test_a_hierarchy_checks_itself(maps: list[list[int]], sizes: tuple[int, ...]
     levels = tuple(Level(pa.array([f"{i}" for i in range(size)])) for size in sizes)
     with pytest.raises(HierarchyError, match=message):
         Hierarchy("x", tuple(np.array(m, dtype=np.int32) for m in maps), levels)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("builder", [jali.bands(10, 100), jali.bands(0.5, 10), jali.bands(Fraction(1, 8))])
-def test_a_million_numbers_are_no_burden(builder: Any) -> None:
-    """Work is done on arrays; the bound is ten times what it takes."""
-    values = pa.array(np.arange(1_000_000) / 4)
-    start = time.perf_counter()
-    builder.build("x", values)
-    assert time.perf_counter() - start < 10

@@ -51,7 +51,8 @@ class BruteForce:
         joint = list(itertools.product(*(range(len(s)) for s, _ in judged)))
         number = {key: i for i, key in enumerate(joint)}
         values = [
-            number[tuple(int(m[c.codes[r]]) for (_, m), c in zip(judged, self.table.sensitive, strict=True))] for r in rows
+            number[tuple(int(m[c.codes[r]]) for (_, m), c in zip(judged, self.table.sensitive, strict=True))]
+            for r in rows
         ]
         person = None if self.table.person is None else self.table.person[rows]
         return (
@@ -64,7 +65,9 @@ class BruteForce:
 
     def minimal(self) -> list[tuple[int, ...]]:
         good = [n for n in self.nodes() if self.satisfied(n)]
-        return sorted(n for n in good if not any(m != n and all(a <= b for a, b in zip(m, n, strict=True)) for m in good))
+        return sorted(
+            n for n in good if not any(m != n and all(a <= b for a, b in zip(m, n, strict=True)) for m in good)
+        )
 
     def suppressed(self, node: tuple[int, ...], budget: int) -> list[tuple[int, ...]] | None:
         """The groups to suppress: those that fail, then the smallest others until their union holds."""

@@ -75,7 +75,7 @@ class Reference:
         return sorted(finished, key=lambda group: place[group[0]])
 
     def split(self, group: Rows) -> list[Rows] | None:
-        several = [a for a in self.columns if len({self.codes[row][a] for row in group}) > 1]
+        several = [a for a in self.columns if self.span(group, a) > 1]
         if self.split_by == "kl":
             found = [(self.gain(group, parts), -a, parts) for a in several if (parts := self.by_column(group, a))]
             return max(found)[2] if found else None
@@ -93,8 +93,7 @@ class Reference:
 
     def cover(self, group: Rows, a: int) -> int:
         """The level of the smallest node that covers a group's values."""
-        maps = self.maps[a] or []
-        return next(i for i, m in enumerate(maps) if len({m[self.codes[row][a]] for row in group}) == 1)
+        return next(i for i, m in enumerate(self.maps[a] or []) if len({m[self.codes[row][a]] for row in group}) == 1)
 
     def span(self, group: Rows, a: int) -> int:
         codes = [self.codes[row][a] for row in group]
@@ -116,9 +115,8 @@ class Reference:
         return math.fsum(people * math.log(people / area) for people in n.values())
 
     def by_column(self, group: Rows, a: int) -> list[Rows] | None:
-        return self.halves(group, a) if self.maps[a] is None else self.children(group, a)
-
-    def halves(self, group: Rows, a: int) -> list[Rows] | None:
+        if self.maps[a] is not None:
+            return self.children(group, a)
         ordered = sorted(group, key=lambda row: self.codes[row][a])  # stable: equal values keep their order
         for cut in self.cuts(ordered, a):
             lower = set(ordered[:cut])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -106,7 +107,7 @@ def _require_distinct(name: str, texts: list[str | None], members: list[Ints]) -
 
 
 def _family(made_by: str) -> str:
-    return made_by.split("(")[0]
+    return made_by.split("(", maxsplit=1)[0]
 
 
 def _bounds(column: Column, nodes: list[tuple[int, int]]) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def _intervals(column: Column, codes: Ints, group: Ints, groups: int) -> Publish
     low, high = _extremes(rank[codes[filled]], group[filled], groups)
     low = np.where(high < 0, -1, low)
     width = len(order) + 1
-    keys, first, number = np.unique(((low + 1) * width + high + 1) * 2 + empty, return_index=True, return_inverse=True)
+    _, first, number = np.unique(((low + 1) * width + high + 1) * 2 + empty, return_index=True, return_inverse=True)
     labels = column.labels
     texts, lows, highs, holes = [], [], [], []
     for at in first:
@@ -169,9 +170,7 @@ def _sets(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
     owner, code = pairs // width, (pairs % width).astype(np.int32)
     start = np.searchsorted(owner, np.arange(groups + 1))
     numbers: dict[bytes, int] = {}
-    of_group = np.array(
-        [numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in zip(start[:-1], start[1:], strict=True)]
-    )
+    of_group = np.array([numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in pairwise(start)])
     labels = column.labels.to_pylist()
     members = [np.frombuffer(key, dtype=np.int32) for key in numbers]
     texts = [labels[m[0]] if len(m) == 1 else "{" + ", ".join(_named(labels[i]) for i in m) + "}" for m in members]

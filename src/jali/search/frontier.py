@@ -46,7 +46,11 @@ class _Verdicts:
         return sorted(range(len(self.levels)), key=lambda node: sum(self.levels[node]))
 
     def above(self, node: int) -> list[int]:
-        return [node + step for level, most, step in zip(self.levels[node], self.top, self.steps, strict=True) if level < most]
+        return [
+            node + step
+            for level, most, step in zip(self.levels[node], self.top, self.steps, strict=True)
+            if level < most
+        ]
 
     def below(self, node: int) -> list[int]:
         return [node - step for level, step in zip(self.levels[node], self.steps, strict=True) if level]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jali.encoding.table import Table
 from jali.principles.counts import Counts, Ints
@@ -27,9 +28,10 @@ class Partition:
         return table.frequencies.counts(self.group, self.groups)
 
     @property
-    def hidden(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def hidden(self) -> NDArray[np.bool_]:
         """Which combinations are suppressed: (combinations,)."""
-        return (self.group == self.groups - 1) & self.suppressed
+        last = self.group == self.groups - 1
+        return last if self.suppressed else np.zeros_like(last)
 
 
 def levels_of(table: Table, levels: tuple[int, ...]) -> Mapping[str, int]:

@@ -14,8 +14,8 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
 from jali.principles.base import Principle, hold
 from jali.progress import Step
-from jali.search.groups import Partition, levels_of
 from jali.search.frontier import below, frontier
+from jali.search.groups import Partition, levels_of
 from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
 from jali.search.suppress import first_union_that_holds
 from jali.search.tally import Levels, Roller, Tallies, Tally
@@ -48,7 +48,9 @@ class Node:
 class Lattice:
     """The generalization lattice of one table under one requirement."""
 
-    def __init__(self, table: Table, principles: tuple[Principle, ...], *, on_step: Step, largest: int = LARGEST) -> None:
+    def __init__(
+        self, table: Table, principles: tuple[Principle, ...], *, on_step: Step, largest: int = LARGEST
+    ) -> None:
         self.table, self.principles, self.on_step = table, principles, on_step
         self.roller = Roller(table)
         self.tallies = Tallies(self.roller, self.roller.bottom)
@@ -131,8 +133,8 @@ class Lattice:
     def best(self, metric: Metric, suppress: Fraction) -> tuple[Levels, Bools]:
         """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels.
 
-        Without suppression the best node is minimal, since costs grow upwards; KL does not where rows are published with
-        the mean weight of their group.
+        Without suppression the best node is minimal, since costs grow upwards; KL does not where rows are published
+        with the mean weight of their group.
         """
         if metric not in METRICS:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
@@ -234,4 +236,3 @@ class Lattice:
         tally = self.tally(levels)
         costs: Costs = costing.prices(tally, np.zeros(tally.groups, dtype=bool))
         return Node(levels_of(self.table, levels), tally.groups, int(tally.rows.min()), 0, **asdict(costs))
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.search.tally import Levels, Tally
+from jali.search.tally import Levels, Tally, added
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -49,7 +50,9 @@ class Costing:
             self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
             weight = np.bincount(column.codes, weights=_record_weight(table), minlength=len(mask)) / self.total
             maps = hierarchy.maps
-            self._mean_log_areas.append([float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)])
+            self._mean_log_areas.append(
+                [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
+            )
             whole = max(float(mask.sum()) - 1, 1.0)
             self._shares.append([(s - 1) / whole for s in sizes])
         self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
@@ -85,7 +88,7 @@ class Costing:
             return amount
         cell = tally.group * (int(tally.value.max(initial=0)) + 1) + tally.value
         _, index = np.unique(cell, return_inverse=True)
-        return np.bincount(index, weights=amount)[index]
+        return added(index, amount)[index]
 
     def discernibility(self, tally: Tally, hidden: Bools) -> float:
         """The sum over rows of their group's rows; a suppressed row costs the whole table."""
@@ -107,13 +110,14 @@ class Costing:
         """
         weight = tally.weight
         density = self._density(tally, hidden)
-        return self.entropy_term - float(weight @ np.log(density)) / self.total
+        logs = np.log(density, out=np.zeros_like(density), where=weight > 0)  # rows of weight 0 say nothing
+        return self.entropy_term - float(weight @ logs) / self.total
 
     def _density(self, tally: Tally, hidden: Bools) -> Floats:
         """F* at each entry: the mass that a point of the entry's group and value receives."""
         entry_mass = tally.entry_rows.astype(np.float64)
         if self.table.weight is not None:  # rows are published with the mean weight of their group
-            mean = np.bincount(tally.group, weights=tally.weight, minlength=tally.groups) / tally.rows
+            mean = added(tally.group, tally.weight, tally.groups) / tally.rows
             if hidden.any():
                 held = tally.rows[hidden]
                 mean[hidden] = float(mean[hidden] @ held) / float(held.sum())
@@ -133,8 +137,8 @@ class Costing:
         if tally.person is not None:
             _, first = np.unique(group * (int(tally.value.max(initial=0)) + 1) + value, return_index=True)
             value, mass = value[first], mass[first]
-        summed = np.bincount(value, weights=mass, minlength=int(tally.value.max(initial=0)) + 1)
-        return summed * np.exp(-self.log_domain) / self.total
+        summed = added(value, mass, int(tally.value.max(initial=0)) + 1)
+        return summed * (math.exp(-self.log_domain) / self.total)
 
     def loss(self, tally: Tally, hidden: Bools) -> float:
         """ARX's loss: the geometric mean over columns of 1 + the mean share of values covered, minus 1."""
@@ -160,7 +164,7 @@ def _merged_weight(table: Table) -> Floats:
         return frequencies.weight[frequencies.weight > 0]
     cell = frequencies.combination * len(frequencies.joint) + frequencies.value
     _, index = np.unique(cell, return_inverse=True)
-    weight = np.bincount(index, weights=frequencies.weight)
+    weight = added(index, frequencies.weight)
     return weight[weight > 0]
 
 

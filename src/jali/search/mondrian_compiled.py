@@ -104,7 +104,7 @@ def _prepare_cache() -> None:
 
     here = Path(__file__).parent
     newest = max(path.stat().st_mtime for path in (here / "kernels.py", *here.glob("mondrian*.py")))
-    stored = list(Path(grow.stats.cache_path).glob("*kernels.*.nbi"))
+    stored = list(Path(grow.stats.cache_path).glob("mondrian_kernels.grow-*.nbi"))
     stale = [index for index in stored if index.stat().st_mtime < newest]
     for index in stale:
         index.unlink(missing_ok=True)

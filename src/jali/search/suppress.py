@@ -10,7 +10,9 @@ from jali.principles.counts import Counts, Ints
 _CELLS = 1 << 20  # unions judged at once, times values
 
 
-def first_union_that_holds(principles: tuple[Principle, ...], counts: Counts, hidden: Ints, joining: Ints) -> int | None:
+def first_union_that_holds(
+    principles: tuple[Principle, ...], counts: Counts, hidden: Ints, joining: Ints
+) -> int | None:
     """The least j for which the hidden groups and the first j joining ones hold as one group; None if there is none."""
     done, block = 0, 1
     while done <= len(joining):

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,12 @@ from jali.principles.counts import Counts, Ints
 
 Floats = NDArray[np.float64]
 Levels = tuple[int, ...]
+
+
+def added(index: NDArray[np.integer], amount: NDArray[np.number], length: int = 0) -> Floats:
+    """The sum of the amounts at each index."""
+    return np.bincount(index, weights=amount, minlength=length).astype(np.float64, copy=False)
+
 
 _DENSE = 1 << 22  # largest key space counted in a plain array; beyond it keys are sorted
 
@@ -67,7 +74,7 @@ class Roller:
     def bottom(self) -> Tally:
         """The finest node: the table's own combinations."""
         f = self.frequencies
-        rows = np.bincount(f.combination, weights=f.rows, minlength=f.combinations).astype(np.int64)
+        rows = added(f.combination, f.rows, f.combinations).astype(np.int64)
         codes = tuple(np.ascontiguousarray(f.codes[:, i]) for i in range(f.codes.shape[1]))
         zero = tuple(0 for _ in self.hierarchies)
         return Tally(zero, codes, rows, f.combination, f.value, f.people, f.rows, f.weight, f.person)
@@ -97,11 +104,11 @@ class Roller:
             found = finer.lifted[column, level] = self._step(column, low, level)[finer.codes[column]]
         return found
 
-    def keys(self, finer: Tally, levels: Levels) -> tuple[Ints, int]:
+    def keys(self, finer: Tally, levels: Levels) -> tuple[NDArray[np.integer], int]:
         """A number for each group of a finer tally, the same for groups that meet at the levels; and their range."""
         widths = [self._widths[column][level] for column, level in enumerate(levels)]
         space = math.prod(widths)
-        key = np.zeros(finer.groups, dtype=np.int32 if space < 2**31 else np.int64)
+        key: NDArray[Any] = np.zeros(finer.groups, dtype=np.int32 if space < 2**31 else np.int64)
         reached = 1
         for column, width in enumerate(widths):
             if width == 1:
@@ -119,7 +126,7 @@ class Roller:
         key, space = self.keys(finer, levels)
         if space > _DENSE:
             _, key = np.unique(key, return_inverse=True)
-        return np.bincount(key, weights=finer.row_weights)
+        return added(key, finer.row_weights)
 
     def numbers(self, finer: Tally, levels: Levels) -> tuple[Ints, int]:
         """The group of each of the finer tally's groups at the levels, in the order of their codes; and how many."""
@@ -139,7 +146,7 @@ class Roller:
         key = number[finer.group] * values + finer.value
         if groups * values > max(_DENSE, 4 * len(key)):
             _, key = np.unique(key, return_inverse=True)
-        weight = np.bincount(key, weights=finer.weight)
+        weight = added(key, finer.weight)
         return weight[weight > 0]
 
     def roll(self, finer: Tally, levels: Levels) -> Tally:
@@ -147,7 +154,7 @@ class Roller:
         number, groups = self.numbers(finer, levels)
         first = np.empty(groups, dtype=np.int64)
         first[number] = np.arange(len(number))
-        rows = np.bincount(number, weights=finer.row_weights, minlength=groups).astype(np.int64)
+        rows = added(number, finer.row_weights, groups).astype(np.int64)
         codes = tuple(self.lifted(finer, column, level)[first] for column, level in enumerate(levels))
         group = number[finer.group]
         if finer.person is not None:
@@ -166,17 +173,17 @@ class Roller:
         key = group * values + finer.value
         if space > max(_DENSE, 4 * len(key)):
             keys, key = np.unique(key, return_inverse=True)
-            people = np.bincount(key, weights=finer.people)
+            people = added(key, finer.people)
         else:
-            people = np.bincount(key, weights=finer.people, minlength=space)
+            people = added(key, finer.people, space)
             keys = np.flatnonzero(people)
             people = people[keys]
         weight = people
         if self.table.weight is not None:
-            weight = np.bincount(key, weights=finer.weight)
+            weight = added(key, finer.weight)
             weight = weight if len(weight) == len(keys) else weight[keys]
-        people = people.astype(np.int64)
-        return Tally(levels, codes, rows, keys // values, keys % values, people, people, weight)
+        counted = people.astype(np.int64)
+        return Tally(levels, codes, rows, keys // values, keys % values, counted, counted, weight)
 
     def counts(self, tally: Tally) -> Counts:
         """The tally as principles see it."""

@@ -1,0 +1,141 @@
+"""What local recoding works on: combinations, what their boxes cost, and the lattice nodes in the order of their loss."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.table import Column, Table
+from jali.principles.counts import Floats, Ints
+
+Objective = Literal["kl", "granularity"]
+RecodeShow = Literal["taxonomy", "set"]
+Peel = Literal["size", "principle"]
+OBJECTIVES: tuple[Objective, ...] = ("kl", "granularity")
+SHOWS: tuple[RecodeShow, ...] = ("taxonomy", "set")
+PEELS: tuple[Peel, ...] = ("size", "principle")
+
+NODES = 4096
+"""The most lattice nodes that are walked; of a larger lattice some levels are left out."""
+
+
+class Layout(NamedTuple):
+    """Combinations, the taxonomy above each of their codes, and what a box costs each of its rows.
+
+    Column a's level l of code v stands at `offset[a] + l · size[a] + v` of `node`, `mark` and `cost`. A set of m values
+    of column a costs `spread[first[a] + m]`; its bits are the words from `word[a]` to `word[a + 1]`.
+    """
+
+    codes: NDArray[np.int32]  # (combinations, columns)
+    rows: Ints  # (combinations,) what costs are multiplied by
+    people: Ints  # (combinations,) what promises are about; persons who are in several combinations count in each
+    size: Ints  # (columns,) values
+    offset: Ints  # (columns,)
+    node: NDArray[np.int32]
+    mark: Ints  # a random number of each node: the sum over columns tells the classes of a lattice node apart
+    cost: Floats  # what the smallest node that covers a group adds to the cost of each of its rows
+    first: Ints  # (columns,)
+    spread: Floats
+    word: Ints  # (columns + 1,)
+    sets: bool  # whether boxes are products of sets, not of taxonomy nodes
+    logs: bool  # whether a group of n rows costs n (cost − log n), as KL has it, or n · cost
+
+
+def layout_of(table: Table, objective: Objective, show: RecodeShow) -> Layout:
+    """The table as local recoding sees it."""
+    quasi, frequencies = table.quasi, table.frequencies
+    combinations = frequencies.combinations
+    stacks = [np.stack(table.hierarchy(column.name).maps) for column in quasi]
+    spreads = [_spread(column, table, objective, len(quasi)) for column in quasi]
+    size = np.array([len(column.values) for column in quasi], dtype=np.int64)
+    add = lambda amount: np.bincount(frequencies.combination, weights=amount, minlength=combinations)  # noqa: E731
+    return Layout(
+        codes=np.ascontiguousarray(frequencies.codes, dtype=np.int32),
+        rows=add(frequencies.rows).astype(np.int64),
+        people=add(frequencies.people).astype(np.int64),
+        size=size,
+        offset=_starts([stack.size for stack in stacks]),
+        node=np.concatenate([stack.ravel() for stack in stacks]).astype(np.int32),
+        mark=_marks(stacks),
+        cost=np.concatenate([_costs(c, table, s) for c, s in zip(quasi, spreads, strict=True)]),
+        first=_starts([len(spread) for spread in spreads]),
+        spread=np.concatenate(spreads),
+        word=np.cumsum([0, *(-(-size // 64)).tolist()], dtype=np.int64),
+        sets=show == "set",
+        logs=objective == "kl",
+    )
+
+
+def _starts(lengths: list[int]) -> Ints:
+    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
+
+
+def _spread(column: Column, table: Table, objective: Objective, columns: int) -> Floats:
+    """What covering 0, 1, 2, … values costs a row."""
+    covered = np.maximum(np.arange(len(column.values) + 1), 1).astype(np.float64)
+    if objective == "kl":
+        return np.log(covered)
+    whole = max(int(column.mask(table.domain).sum()) - 1, 1)
+    return (covered - 1) / whole / columns
+
+
+def _costs(column: Column, table: Table, spread: Floats) -> Floats:
+    """The cost of each level and code: (levels · values,)."""
+    hierarchy, mask = table.hierarchy(column.name), column.mask(table.domain)
+    sizes = [hierarchy.node_sizes(level, mask)[nodes] for level, nodes in enumerate(hierarchy.maps)]
+    return spread[np.concatenate(sizes)]
+
+
+def _marks(stacks: list[NDArray[np.int32]]) -> Ints:
+    random = np.random.default_rng(0)  # any numbers do, but the same ones every time
+    marks = []
+    for stack in stacks:
+        for nodes in stack:
+            marks.append(random.integers(-(2**62), 2**62, size=int(nodes.max()) + 1)[nodes])
+    return np.concatenate(marks).astype(np.int64)
+
+
+# -- the lattice nodes ----------------------------------------------------------------------------------------------
+
+
+class Walk(NamedTuple):
+    """Lattice nodes, the one that costs rows least on average first."""
+
+    levels: Ints  # (nodes, columns)
+    cost: Floats  # (nodes,) mean cost of a row
+
+
+def walk_of(layout: Layout) -> Walk:
+    """The nodes that are walked: finer nodes always before coarser ones, the root last."""
+    means = [_means(layout, a) for a in range(len(layout.size))]
+    nodes = _nodes([len(mean) for mean in means])
+    cost = np.zeros(len(nodes))
+    for a, mean in enumerate(means):
+        cost += mean[nodes[:, a]]
+    order = np.lexsort((*nodes.T[::-1], nodes.sum(axis=1), np.round(cost, 9)))
+    return Walk(np.ascontiguousarray(nodes[order]), cost[order])
+
+
+def _means(layout: Layout, a: int) -> Floats:
+    """The mean cost of a row in column a at each level."""
+    ends = [*layout.offset[1:].tolist(), len(layout.cost)]
+    by_level = layout.cost[layout.offset[a] : ends[a]].reshape(-1, layout.size[a])
+    return by_level[:, layout.codes[:, a]] @ layout.rows / float(layout.rows.sum())
+
+
+def _nodes(levels: list[int]) -> Ints:
+    """All nodes of the lattice; where they are too many, fewer levels of the tallest columns, then columns in step."""
+    axes = [[(level,) for level in range(count)] for count in levels]
+    while math.prod(len(axis) for axis in axes) > NODES:
+        tallest = max(range(len(axes)), key=lambda i: len(axes[i]))
+        if len(axes[tallest]) > 2:
+            del axes[tallest][len(axes[tallest]) // 2]
+        else:  # the last two move together
+            *axes, one, other = axes
+            axes.append([one[0] + other[0], one[-1] + other[-1]])
+    nodes = [tuple(itertools.chain.from_iterable(node)) for node in itertools.product(*axes)]
+    return np.array(nodes, dtype=np.int64).reshape(len(nodes), len(levels))
