@@ -321,6 +321,7 @@ def test_what_depends_on_an_unknown_cell_is_refused_with_its_bounds() -> None:
         ("disease = 3", ["disease", "text"]),
         ("zip = TRUE", ["zip", "text"]),
         (17, ["not a condition", "int"]),
+        ("false and agee > 3", ["agee", 'did you mean "age"?']),
     ],
 )
 def test_a_bad_condition_is_refused(condition: Any, words: list[str]) -> None:
@@ -361,9 +362,12 @@ def test_probabilities_are_those_of_enumeration_and_sum_to_one(data: st.DataObje
     expected = oracle.frame(boxes, chosen)
     keys = list(expected)
     names = [estimate.columns[i].name for i in chosen]
-    found = estimate.probability({name: [key[at] for key in keys] for at, name in enumerate(names)})
-    assert found == pytest.approx([float(expected[key]) / estimate.total for key in keys])
-    assert found.sum() == pytest.approx(1)
+    for few in (0, joint.FEW):  # by sets of boxes, and by looking up nodes
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(joint, "FEW", few)
+            found = estimate.probability({name: [key[at] for key in keys] for at, name in enumerate(names)})
+        assert found == pytest.approx([float(expected[key]) / estimate.total for key in keys])
+        assert found.sum() == pytest.approx(1)
     outside = estimate.columns[chosen[0]]
     never = {"number": 99, "date": dt.date(2000, 1, 1), "text": "zzz"}[outside.kind]
     assert estimate.probability({outside.name: [never]}).tolist() == [0]
@@ -420,7 +424,9 @@ def test_many_boxes_and_many_cells_give_the_same_as_few(monkeypatch: pytest.Monk
     contracted = estimate.frame(list("abcd"))
     assert contracted.drop_columns(["count"]) == cells
     assert contracted["count"].to_numpy() == pytest.approx(people)
-    assert estimate.probability(cells) * estimate.total == pytest.approx(people)
+    for few in (0, 512):
+        monkeypatch.setattr(joint, "FEW", few)
+        assert estimate.probability(cells) * estimate.total == pytest.approx(people)
 
 
 def test_cells_come_as_any_frame_and_joint_tables_go_as_any() -> None:
@@ -432,6 +438,7 @@ def test_cells_come_as_any_frame_and_joint_tables_go_as_any() -> None:
         assert estimate.probability(given_as) == pytest.approx([0.5, 0.2, 0])
     assert estimate.probability({"a": []}).shape == (0,)
     assert estimate.probability({"a": [None]}) == pytest.approx([0.2])
+    assert estimate.probability(pd.DataFrame(cells, index=[5, 1, 9])) == pytest.approx([0.5, 0.2, 0])
     assert isinstance(estimate.frame(["a"], "polars"), pl.DataFrame)
     assert isinstance(estimate.frame(["a"], "pandas"), pd.DataFrame)
     refused(lambda: estimate.probability({"b": [1]}), '"b"')
@@ -441,6 +448,34 @@ def test_cells_come_as_any_frame_and_joint_tables_go_as_any() -> None:
     refused(lambda: estimate.probability(3), "no table")
     refused(lambda: estimate.frame([]), "none")
     refused(lambda: estimate.frame(["a", "a"]), "once")
+
+
+def test_categories_of_frames_are_their_values() -> None:
+    """A categorical column of pandas or Polars is asked about as the text it shows."""
+    estimate = three()
+    expected = estimate.probability({"disease": ["flu", "flu"]})
+    for frame in (pd.DataFrame({"disease": pd.Categorical(["flu", "flu"])}),
+                  pl.DataFrame({"disease": pl.Series(["flu", "flu"], dtype=pl.Categorical)})):  # fmt: skip
+        assert estimate.probability(frame).tolist() == expected.tolist()
+
+
+def test_many_literals_on_many_intervals_or_masks_are_judged_as_one_by_one() -> None:
+    """What is done for some intervals at a time, or for masks that end alike, is the sum of its parts."""
+    low = np.arange(3_000.0)
+    cover = Cover.intervals(low, low + 9, True)
+    wanted = [*range(0, 3_000, 3), 3_004]
+    share = cover.patterns((q.Test("x", "in", wanted),))
+    held = np.array([sum(number <= one <= number + 9 for one in (*range(0, 3_012, 3), 3_004)) for number in low])
+    beyond = np.array([sum(number <= one <= number + 9 for one in range(3_000, 3_012, 3)) for number in low])
+    assert share.share[share.truth[:, 0]][0] == pytest.approx((held - beyond) / 10)
+    masks = [f"{i:02d}{'*' * (i % 3)}" for i in range(100)] + ["*1*", "1**", "111"]
+    asked = (q.Test("z", "like", "%1"), q.Test("z", ">=", "105"), q.Test("z", "in", {"11", "111", "120"}))
+    together = Cover.masked(masks).patterns(asked)
+    for node, mask in enumerate(masks):
+        alone = Cover.masked([mask]).patterns(asked)
+        found = {tuple(t): s for t, s in zip(together.truth.tolist(), together.share[:, node], strict=True) if s > 0}
+        single = {tuple(t): s for t, s in zip(alone.truth.tolist(), alone.share[:, 0], strict=True) if s > 0}
+        assert found == pytest.approx(single)
 
 
 def test_fractions_have_densities_and_no_joint_table() -> None:
@@ -522,6 +557,10 @@ def test_samples_are_repeatable_and_typed() -> None:
         lambda: Cover.intervals([2], [3], True, "text"),
         lambda: Cover.intervals([2], [3], True, missing=0),
         lambda: Cover.unknown(2, missing=2),
+        lambda: Cover.unknown(-1),
+        lambda: Cover.sets(pa.array([1, 2]), [0, 2], [0, 0]),
+        lambda: BoxColumn("a", "number", "quasi", Cover.unknown(2), np.array([0.0])),
+        lambda: BoxEstimate.from_rows(three().columns, np.ones(1)),
         lambda: BoxColumn("a", "number", "quasi", Cover.unknown(2), np.array([0, 2])),
         lambda: BoxEstimate((), np.ones(1)),
         lambda: BoxEstimate((BoxColumn("a", "text", "quasi", Cover.unknown(1), np.zeros(1, dtype=int)),), np.zeros(1)),

@@ -71,16 +71,15 @@ class Reference:
             parts = self.split(group)
             waiting += parts or []
             finished += [] if parts else [group]
-        place = {row: at for at, row in enumerate(self.rows)}
-        return sorted(finished, key=lambda group: place[group[0]])
+        return sorted(finished, key=lambda group: self.rows.index(group[0]))
 
     def split(self, group: Rows) -> list[Rows] | None:
         several = [a for a in self.columns if self.span(group, a) > 1]
         if self.split_by == "kl":
             found = [(self.gain(group, parts), -a, parts) for a in several if (parts := self.by_column(group, a))]
             return max(found)[2] if found else None
-        ranked = sorted(several, key=lambda a: (-self.rank(group, a), a))
-        return next((parts for a in ranked if (parts := self.by_column(group, a))), None)
+        several.sort(key=lambda a: (-self.rank(group, a), a))
+        return next((parts for a in several if (parts := self.by_column(group, a))), None)
 
     def rank(self, group: Rows, a: int) -> Fraction | int:
         if self.split_by == "range":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.errors import InputError
-from jali.estimates.condition import Condition, from_mapping, parse, simplify
+from jali.estimates.condition import Condition, from_mapping, parse
 
 EQUAL = "values within a published cell are equally likely"
 INDEPENDENT = "columns are independent within a row"
@@ -60,6 +61,8 @@ def short(number: float) -> str:
     >>> short(3.0), short(1 / 3), short(1e-7)
     ('3', '0.333', '1e-07')
     """
+    if not math.isfinite(number):
+        return str(float(number))
     rounded = round(float(number), 3)
     if number == int(number) or (abs(rounded) >= 1 and rounded == int(rounded)):
         return str(int(rounded))
@@ -88,18 +91,18 @@ class Estimate(Protocol):
 
 
 def condition_of(condition: str | Condition | None, where: Mapping[str, object] | None) -> Condition:
-    """The condition, however it was given, simplified."""
+    """The condition, however it was given."""
     if condition is not None and where is not None:
         raise InputError("both a condition and where= were given", do="give one of them")
     if isinstance(condition, str):
-        return simplify(parse(condition))
+        return parse(condition)
     if isinstance(condition, Mapping):
-        return simplify(from_mapping(condition))
+        return from_mapping(condition)
     if condition is None:
-        return simplify(from_mapping({} if where is None else where))
+        return from_mapping({} if where is None else where)
     if not isinstance(condition, Condition):
         raise InputError("not a condition", got=type(condition).__name__, do='write it as in "age > 30"')
-    return simplify(condition)
+    return condition
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:
@@ -120,7 +123,8 @@ def table_of(cells: Any) -> pa.Table:
             return pa.table({name: column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
                              for name, column in cells.items()})  # fmt: skip
         if hasattr(cells, "__arrow_c_stream__"):
-            return pa.table(cells)
+            table = pa.table(cells)
+            return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as problem:
         raise InputError("the cells are no table", got=str(problem).splitlines()[0][:80]) from None
     do = 'give {"age": [30, 31], "zip": ["13053", "13068"]} or a frame'

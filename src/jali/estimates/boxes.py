@@ -17,6 +17,7 @@ from jali.errors import InputError, nearest
 from jali.estimates.base import INDEPENDENT, Count, condition_of, generator, short, table_of
 from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.estimates.cover import DECLARE, Cover
+from jali.estimates.domain import plain
 from jali.estimates.joint import joint_table, listed, summed
 from jali.estimates.patterns import Bools, Floats, Ints, Patterns, added
 
@@ -36,6 +37,8 @@ class BoxColumn:
 
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)
+        if codes.dtype.kind not in "iu":
+            raise InputError(f'column "{self.name}": codes must be whole numbers', got=str(codes.dtype))
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < self.cover.nodes:
             raise InputError(f'column "{self.name}": a code that is no node', do=f"give codes below {self.cover.nodes}")
         if self.cover.kind is None:
@@ -76,6 +79,8 @@ class BoxEstimate:
     def from_rows(cls, columns: Sequence[BoxColumn], weights: Floats | None = None) -> BoxEstimate:
         """The estimate of a published table: its rows reduced to the distinct ones."""
         rows = len(columns[0].codes) if columns else 0
+        if any(len(column.codes) != rows for column in columns) or (weights is not None and len(weights) != rows):
+            raise InputError("boxes: each column and the weights must have one entry for each row", got=f"{rows} rows")
         number, first = combine([(column.codes, column.cover.nodes) for column in columns], rows)
         mass = np.bincount(number, weights, minlength=len(first)).astype(np.float64)
         return cls(tuple(replace(column, codes=column.codes[first]) for column in columns), mass, rows=number)
@@ -117,6 +122,9 @@ class BoxEstimate:
         Shannon's expansion over the columns that the condition names, never over cells.
         """
         asked = condition_of(condition, where)
+        for name in sorted(columns(asked)):  # also in what has no bearing on the answer
+            self._index(name)
+        asked = simplify(asked)
         chosen = tuple(sorted(self._index(name) for name in columns(asked)))
         if not chosen:
             return Count(self.total if asked == Constant(True) else 0.0)
@@ -268,14 +276,9 @@ def _resolved(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    whole = plain.combine_chunks()
-    whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
-    return (
-        whole.cast(pa.string()).dictionary_encode("encode")
-        if pa.types.is_null(whole.type)
-        else whole.dictionary_encode("encode")
-    )
+    pieces = [plain(piece) for piece in column.chunks]
+    whole = pa.concat_arrays(pieces) if pieces else plain(pa.array([], column.type))
+    return whole.dictionary_encode("encode")
 
 
 def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:

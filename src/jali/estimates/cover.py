@@ -17,7 +17,7 @@ from jali.estimates import masks as texts
 from jali.estimates import spans
 from jali.estimates.condition import Test
 from jali.estimates.domain import as_kind, clean, joint_type, require, type_of, universe
-from jali.estimates.patterns import Bools, Floats, Ints, Part, Patterns, merged
+from jali.estimates.patterns import Bools, Floats, Ints, Part, Patterns, merged, numbered
 from jali.estimates.sets import Sets
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)
@@ -60,6 +60,7 @@ class Cover:
             object.__setattr__(self, name, array)
             return array
 
+        require(self.nodes >= 0, "nodes")
         start = put("start", self.start, np.int64, self.nodes + 1, 0)
         member = put("member", self.member, np.int64, 0, 0)
         share = put("share", self.share, np.float64, 0, 0)
@@ -74,6 +75,8 @@ class Cover:
         if len(share):
             filled = np.flatnonzero(np.diff(start))
             sums = np.add.reduceat(share, start[filled])
+            pairs = np.repeat(np.arange(self.nodes), np.diff(start)) * known + member
+            require(len(np.unique(pairs)) == len(pairs), "member, where a value stands twice in a node,")
             require(bool((share > 0).all()) and bool((abs(sums - 1) < 1e-9).all()), "share")
         require(len(low) == len(high) == self.nodes, "low and high")
         spanned = ~np.isnan(low)
@@ -210,6 +213,7 @@ class Cover:
             parts.append(Part(nodes, null, np.ones((1, 1)), np.ones((1, 1), dtype=np.bool_)))
         if len(nodes := self._are(_UNKNOWN)):
             truth = np.concatenate([null, universe(tests, self.kind)])
+            truth = truth[numbered(truth)[1]]
             shape = (len(truth), len(nodes))
             parts.append(Part(nodes, truth, np.full(shape, np.nan), np.ones(shape, dtype=np.bool_)))
         return merged(parts, self.nodes)

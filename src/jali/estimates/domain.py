@@ -24,17 +24,18 @@ def require(truth: bool, what: str) -> None:
 
 def clean(values: pa.Array) -> pa.Array:
     """Known values: plain, distinct, at most one missing (NaN is missing)."""
-    values = _plain(values)
+    values = plain(values)
     if len(pc.unique(values)) != len(values):
         raise InputError("cover: a known value stands twice", do="give each value once, and the missing one as null")
     return values
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def plain(values: pa.Array) -> pa.Array:
+    """Values without the encodings that frames use: no dictionary, one kind of text, missing instead of NaN."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        return plain(plain(values.dictionary).take(values.indices))
     if pa.types.is_null(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         return values.cast(pa.string())
     if pa.types.is_floating(values.type):
@@ -44,7 +45,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 def as_kind(column: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
     """Exact values that somebody asks about, as the kind that the column has."""
-    values = _plain(values)
+    values = plain(values)
     if kind is None or v.kind_of(values) == kind:
         return values
     if values.null_count == len(values):

@@ -21,6 +21,7 @@ from jali.estimates.spans import typed
 LARGEST = 20_000_000  # cells of a joint table
 CELL_WORDS = 2**17  # of 64 bits, held at once for cells
 VALUE_WORDS = 2**22  # and for the values of a column
+FEW = 512  # ways to choose a node for each value of a cell, up to which they are tried one by one
 _BIT = np.uint64(1)
 
 Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
@@ -31,9 +32,65 @@ def summed(
 ) -> Floats:
     """Σ mass × Π shares over the boxes that hold each cell: (cells,).
 
-    asked[column][cell] is a value, codes[column][box] a node. Each value is a set of boxes, held as bits; the
-    boxes that hold a cell are what its values' sets have in common.
+    asked[column][cell] is a value, codes[column][box] a node. Where values lie in a node or two, these are looked
+    up; otherwise each value is a set of boxes, held as bits, and a cell's boxes are what its values' sets share.
     """
+    ways = math.prod(int(np.bincount(found[0], minlength=1).max()) for found in dense)
+    return (_joined if ways <= FEW else _intersected)(asked, dense, nodes, codes, mass)
+
+
+def _joined(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Column by column: which boxes begin as the cell may, for each choice of its values' nodes."""
+    number, known = np.zeros(len(mass), dtype=np.int64), []
+    for code, count in zip(codes, nodes, strict=True):
+        keys, number = np.unique(number * count + code, return_inverse=True)
+        number = number.reshape(-1)
+        known.append(keys)
+    sums = added(number, mass, len(known[-1]))
+    by_value = [_Nodes.of(found, values) for found, values in zip(dense, asked, strict=True)]
+    result = np.zeros(len(asked[0]))
+    step = CELL_WORDS // 8
+    for at in range(0, len(result), step):
+        cell = np.arange(at, min(at + step, len(result)))
+        begun, weight = np.zeros(len(cell), dtype=np.int64), np.ones(len(cell))
+        for values, lying, count, keys in zip(asked, by_value, nodes, known, strict=True):
+            which, place = lying.places(values[cell])
+            wanted = begun[which] * count + lying.node[place]
+            begun = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            kept = np.flatnonzero(keys[begun] == wanted)
+            begun, which, place = begun[kept], which[kept], place[kept]
+            cell, weight = cell[which], weight[which] * lying.share[place]
+        result[at : at + step] = added(cell - at, weight * sums[begun], len(result[at : at + step]))
+    return result
+
+
+class _Nodes(NamedTuple):
+    """The nodes that each value lies in: those at start[value], …, start[value + 1] - 1."""
+
+    start: Ints
+    node: Ints
+    share: Floats
+
+    @classmethod
+    def of(cls, found: Density, asked: Ints) -> _Nodes:
+        value, node, share = found
+        order = np.argsort(value, kind="stable")
+        counts = np.bincount(value, minlength=int(asked.max(initial=-1)) + 1)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), node[order], share[order])
+
+    def places(self, values: Ints) -> tuple[Ints, Ints]:
+        """For each node of each of these values: which of them, and the place of the node."""
+        size = self.start[values + 1] - self.start[values]
+        which = np.repeat(np.arange(len(values)), size)
+        return which, np.repeat(self.start[values] - (np.cumsum(size) - size), size) + np.arange(len(which))
+
+
+def _intersected(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Each value as the set of boxes that hold it, as bits; the boxes of a cell are in all of its values' sets."""
     cells = len(asked[0])
     result = np.zeros(cells)
     weight, varying = mass.copy(), []

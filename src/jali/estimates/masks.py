@@ -107,19 +107,9 @@ class _Like:
         return len(self.pattern) in state
 
 
-class _Never:
-    start = None
-
-    def step(self, state: None, character: str) -> None:
-        return None
-
-    def accepts(self, state: None) -> bool:
-        return False
-
-
 def _machine(test: Test, length: int | None) -> _Machine:
     if test.op == "null":
-        return _Never()
+        return _OneOf(())
     if test.op == "like":
         return _Like(cast(str, test.value))
     if test.op == "in":
@@ -149,7 +139,6 @@ class _Reader:
     machines: list[_Machine]
     signs: dict[str, float]  # each character that can be hidden, and its share
     _steps: dict[tuple[Any, str], Any] = field(default_factory=dict)
-    _ends: dict[tuple[Any, str], dict[Any, float]] = field(default_factory=dict)
 
     @property
     def start(self) -> tuple[Any, ...]:
@@ -162,15 +151,24 @@ class _Reader:
             self._steps[state, character] = found
         return cast(tuple[Any, ...], found)
 
-    def read(self, mask: str) -> dict[tuple[Any, ...], float]:
-        """The states in which the mask can end, and their shares (0 where a character is not of the alphabet)."""
-        state, shown = self.start, mask.partition(HIDDEN)[0]
-        for character in shown:
-            state = self.step(state, character)
-        rest = mask[len(shown) :]
-        if (state, rest) not in self._ends:
-            self._ends[state, rest] = self._read(state, rest)
-        return self._ends[state, rest]
+    def read(self, masks: Sequence[str]) -> tuple[Ints, list[dict[tuple[Any, ...], float]]]:
+        """The ends that masks can have: states and their shares (0 where a character is not of the alphabet).
+
+        Masks that have come to one state and hide the same from there on end alike: also which end each mask has.
+        """
+        shown = [mask.partition(HIDDEN)[0] for mask in masks]
+        rests = [mask[len(begin) :] for mask, begin in zip(masks, shown, strict=True)]
+        states, state = {self.start: 0}, np.zeros(len(masks), dtype=np.int64)
+        lengths = np.array([len(begin) for begin in shown])
+        for place, signs in enumerate(_columns(shown)):
+            here, known = np.flatnonzero(lengths > place), list(states)
+            pairs, of = np.unique(state[here] << 32 | signs[here], return_inverse=True)
+            to = [self.step(known[pair >> 32], chr(pair & 0xFFFFFFFF)) for pair in pairs.tolist()]
+            state[here] = np.array([states.setdefault(one, len(states)) for one in to], dtype=np.int64)[of.reshape(-1)]
+        known, hidden = list(states), list(dict.fromkeys(rests))
+        number = {rest: i for i, rest in enumerate(hidden)}
+        pairs, of = np.unique(state << 32 | np.array([number[rest] for rest in rests]), return_inverse=True)
+        return of.reshape(-1), [self._read(known[pair >> 32], hidden[pair & 0xFFFFFFFF]) for pair in pairs.tolist()]
 
     def _read(self, state: tuple[Any, ...], rest: str) -> dict[tuple[Any, ...], float]:
         now = {state: 1.0}
@@ -199,6 +197,13 @@ class _Reader:
 
     def truth(self, state: tuple[Any, ...]) -> list[bool]:
         return [machine.accepts(s) for machine, s in zip(self.machines, state, strict=True)]
+
+
+def _columns(texts: Sequence[str]) -> NDArray[np.int64]:
+    """The characters as numbers, place by place, 0 after the end of a text: (longest, texts)."""
+    longest = max(map(len, texts), default=0)
+    signs = np.array(texts, dtype=f"<U{longest + 1}").view("<u4").reshape(len(texts), longest + 1)
+    return signs.T[:longest].astype(np.int64)
 
 
 def _bounded(states: dict[Any, float]) -> dict[Any, float]:
@@ -230,16 +235,16 @@ def parts(tests: Sequence[Test], nodes: Ints, masks: Sequence[str], letters: str
     lengths = np.array([len(mask) for mask in masks])
     for length in np.unique(lengths):
         reader, some = _reader(tests, int(length), letters), np.flatnonzero(lengths == length)
-        ends = [reader.read(masks[i]) for i in some.tolist()]
+        which, ends = reader.read([masks[i] for i in some.tolist()])
         states = {state: row for row, state in enumerate(dict.fromkeys(s for end in ends for s in end))}
         truth = np.array([reader.truth(state) for state in states], dtype=np.bool_).reshape(len(states), len(tests))
         number, first = numbered(truth)
-        share, possible = np.zeros((len(first), len(some))), np.zeros((len(first), len(some)), dtype=np.bool_)
+        share, possible = np.zeros((len(first), len(ends))), np.zeros((len(first), len(ends)), dtype=np.bool_)
         for column, end in enumerate(ends):
             for state, part in end.items():
                 share[number[states[state]], column] += part
                 possible[number[states[state]], column] = True
-        found.append(Part(nodes[some], truth[first], share, possible))
+        found.append(Part(nodes[some], truth[first], share[:, which], possible[:, which]))
     return found
 
 
@@ -274,12 +279,11 @@ def draw(masks: Sequence[str], which: NDArray[np.integer], letters: str, random:
     """One text for each given mask, each hidden character equally likely."""
     lengths = np.array([len(mask) for mask in masks], dtype=np.int64)
     signs = np.array([ord(sign) for sign in letters], dtype=np.uint32)
+    table = _columns(masks).astype(np.uint32)
     drawn, places = [pa.array([], pa.string())], [np.zeros(0, dtype=np.int64)]
     for length in np.unique(lengths[which]):
         place = np.flatnonzero(lengths[which] == length)
-        table = np.array([[ord(sign) for sign in m] if len(m) == length else [0] * length for m in masks], np.uint32)
-        table = table.reshape(len(masks), length)
-        spelt = table[which[place]]
+        spelt = np.ascontiguousarray(table[:length, which[place]].T)
         hidden = spelt == ord(HIDDEN)
         spelt[hidden] = signs[random.integers(0, len(signs), int(hidden.sum()))]
         drawn.append(pa.array(spelt.view(f"<U{length}").reshape(-1) if length else [""] * len(place), pa.string()))

@@ -23,7 +23,7 @@ class Patterns(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The same for some nodes; patterns may stand here twice."""
+    """The same for some nodes."""
 
     nodes: Ints  # (some nodes,)
     truth: Bools  # (patterns, tests)
@@ -39,6 +39,10 @@ def added(number: NDArray[np.integer], weight: Floats, size: int) -> Floats:
 def numbered(truth: Bools) -> tuple[Ints, Ints]:
     """Number the distinct rows of a truth table: the number of each row, and one row of each number."""
     rows, width = len(truth), (truth.shape[1] + 7) // 8 or 1
+    if rows <= 64:  # the pieces between a few literals: quicker one by one
+        found: dict[bytes, int] = {}
+        short = [found.setdefault(row.tobytes(), len(found)) for row in truth]
+        return np.array(short, dtype=np.int64), np.array([short.index(i) for i in range(len(found))], dtype=np.int64)
     packed = np.zeros((rows, width), dtype=np.uint8)
     if truth.shape[1]:
         packed[:] = np.packbits(truth, axis=1)
@@ -52,16 +56,25 @@ def numbered(truth: Bools) -> tuple[Ints, Ints]:
 
 def merged(parts: Sequence[Part], nodes: int) -> Patterns:
     """The patterns of all nodes, from those of some each; a node with one pattern has it surely."""
-    truth = np.concatenate([part.truth for part in parts])
-    number, first = numbered(truth)
-    share, possible = np.zeros((len(first), nodes)), np.zeros((len(first), nodes), dtype=np.bool_)
-    at = 0
-    for part in parts:
-        for row in range(len(part.truth)):
-            share[number[at], part.nodes] += part.share[row]
-            possible[number[at], part.nodes] |= part.possible[row]
-            at += 1
-    share[~possible] = 0.0
+    if len(parts) == 1:
+        _, truth, share, possible = parts[0]
+    else:
+        every = np.concatenate([part.truth for part in parts])
+        number, first = numbered(every)
+        truth, shape, at = every[first], (len(first), nodes), 0
+        share, possible = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+        for part in parts:
+            where = np.ix_(number[at : at + len(part.truth)], part.nodes)
+            share[where], possible[where] = part.share, part.possible
+            at += len(part.truth)
     sure = possible.sum(axis=0) == 1
-    share[:, sure] = possible[:, sure]
-    return Patterns(truth[first], share, possible)
+    return Patterns(truth, np.where(sure | ~possible, possible, share), possible)
+
+
+def folded(number: Ints, share: Floats, possible: Bools) -> tuple[Floats, Bools]:
+    """Rows of the same number made one, in the order of the numbers: their summed shares, and if any is possible."""
+    order = np.argsort(number, kind="stable")
+    first = np.flatnonzero(np.diff(number[order], prepend=-1))
+    if len(first) == len(number):
+        return share[order], possible[order]
+    return np.add.reduceat(share[order], first, axis=0), np.logical_or.reduceat(possible[order], first, axis=0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jali.estimates.condition import Scalar, Test, holds
 from jali.estimates.parse import number_from
-from jali.estimates.patterns import Bools, Floats, Ints, Part
+from jali.estimates.patterns import Bools, Floats, Ints, Part, folded, numbered
 
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)
@@ -28,24 +28,34 @@ def parts(tests: Sequence[Test], nodes: Ints, low: Floats, high: Floats, *, whol
     interval that is not a point, but is possible. An interval with low = high is that value.
     """
     points, truth = _pieces(tests, kind)
-    size = high - low + 1 if whole else high - low
-    edges = np.zeros((2 * len(points) + 2, len(nodes)))  # G before and at each point, between 0 and 1
+    number, first = numbered(truth)
+    before = [_float(math.ceil(point) - 1 if whole else point) for point in points]
+    upto = [_float(math.floor(point)) for point in points] if whole else before
+    found = []
+    step = max(1, 2**21 // len(truth))  # many literals on many intervals: some intervals at a time
+    for at in range(0, max(len(nodes), 1), step):
+        share, possible = _shares(before, upto, low[at : at + step], high[at : at + step], whole=whole)
+        found.append(folded(number, share, possible))
+    shares, possibles = zip(*found, strict=True)
+    return Part(nodes, truth[first], np.concatenate(shares, axis=1), np.concatenate(possibles, axis=1))
+
+
+def _shares(before: list[float], upto: list[float], low: Floats, high: Floats, *, whole: bool) -> tuple[Floats, Bools]:
+    """The share of each interval in each piece, and whether it has any of it: (pieces, intervals)."""
+    ends = np.stack([np.array(before), np.array(upto)], axis=1).reshape(-1, 1)
+    edges = np.zeros((len(ends) + 2, len(low)))  # G before and at each point, between 0 and 1
     edges[-1] = 1.0
-    possible = np.zeros((2 * len(points) + 1, len(nodes)), dtype=np.bool_)
-    for i, point in enumerate(points):
-        if whole:
-            before, upto = _float(math.ceil(point) - 1), _float(math.floor(point))
-            edges[2 * i + 1] = np.clip(before - low + 1, 0, size) / size
-            edges[2 * i + 2] = np.clip(upto - low + 1, 0, size) / size
-        else:
-            at = _float(point)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                inside = np.clip((at - low) / size, 0.0, 1.0)
-            edges[2 * i + 1] = np.where(size > 0, inside, at > low)
-            edges[2 * i + 2] = np.where(size > 0, inside, at >= low)
-            possible[2 * i + 1] = (low <= at) & (at < high)
+    size = high - low + 1 if whole else high - low
+    with np.errstate(divide="ignore", invalid="ignore"):
+        edges[1:-1] = np.clip((ends - low + whole) / size, 0.0, 1.0)
+    if not whole:
+        edges[1:-1:2] = np.where(size > 0, edges[1:-1:2], ends[::2] > low)
+        edges[2:-1:2] = np.where(size > 0, edges[2:-1:2], ends[1::2] >= low)
     share = np.diff(edges, axis=0)
-    return Part(nodes, truth, share, possible | (share > 0))
+    possible = share > 0
+    if not whole:
+        possible[1::2] |= (low <= ends[::2]) & (ends[::2] < high)
+    return share, possible
 
 
 def universe(tests: Sequence[Test], kind: str) -> Bools:
@@ -116,7 +126,8 @@ def draw(low: Floats, high: Floats, random: np.random.Generator, *, whole: bool)
     """One number of each interval, each equally likely."""
     if whole:
         return low + np.floor(random.random(len(low)) * (high - low + 1))
-    return low + random.random(len(low)) * (high - low)
+    drawn = low + random.random(len(low)) * (high - low)
+    return np.where(high > low, np.minimum(drawn, np.nextafter(high, low)), low)  # rounding may have reached the end
 
 
 def typed(found: Floats, kind: str | None, *, whole: bool) -> pa.Array:

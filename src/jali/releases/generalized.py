@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,9 +15,10 @@ from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
 from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.principles.base import Combined, Principle, exact, principles_of, show
+from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts, Ints
 from jali.progress import Step, watched
+from jali.releases.asked import budget_of, failure, node_of, require_two
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.people import people_counts, people_table
 from jali.releases.present import only_present
@@ -254,18 +254,18 @@ def generalize(
     `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises.
     """
     required = principles_of(principles)
-    budget = _budget(suppress)
-    _require_two(table)
+    budget = budget_of(suppress)
+    require_two(table)
     table = only_present(table)
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, required, on_step=step)
         if levels is None:
             node, hidden = lattice.best(metric, budget)
         else:
-            node = _given(table, levels)
+            node = node_of(table, levels)
             found = lattice.suppression(lattice.tally(node), int(budget * table.rows))
             if found is None:
-                raise InfeasibleError(_failure(lattice, node))
+                raise InfeasibleError(failure(lattice, node))
             hidden = found
     method = {"name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None}
     release = publish(table, lattice.partition(node, hidden), required, method)
@@ -280,39 +280,3 @@ def minimal(table: Table, principles: Requirement, *, on_step: Step | None = Non
         lattice = Lattice(table, principles_of(principles), on_step=step)
         costing = Costing(table)
         return [lattice.node(levels, costing) for levels in lattice.minimal()]
-
-
-def _budget(suppress: float) -> Fraction:
-    budget = exact("suppress", suppress)
-    if not 0 <= budget < 1:
-        raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
-    return budget
-
-
-def _require_two(table: Table) -> None:
-    if table.people < 2:
-        raise InputError("a table about one person cannot be published", do="audit it instead: jali.audit(…)")
-
-
-def _given(table: Table, levels: Mapping[str, int]) -> tuple[int, ...]:
-    names = [column.name for column in table.quasi]
-    for name in levels:
-        if name not in names:
-            raise InputError(f'levels: no quasi-identifier "{name}"', do=nearest(name, names))
-    result = []
-    for name in names:
-        height = table.hierarchy(name).height
-        level = levels.get(name, 0)
-        if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or not 0 <= level <= height:
-            raise InputError(f'levels: column "{name}" has levels 0 to {height}', got=repr(level))
-        result.append(int(level))
-    return tuple(result)
-
-
-def _failure(lattice: Lattice, node: tuple[int, ...]) -> str:
-    counts = lattice.roller.counts(lattice.tally(node))
-    broken = [p for p in lattice.principles if not bool(p.holds(counts).all())]
-    if not broken:
-        return "the suppressed rows would not keep the promises as a group of their own"
-    reached = ", ".join(f"{p.title} {p.bound} (reaches {show(p.worst(counts))})" for p in broken)
-    return f"these levels do not keep {reached} within the budget of suppressed rows"
