@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from jali.releases.base import load
     from jali.releases.generalized import generalize, minimal
+    from jali.releases.partitioned import partition
     from jali.releases.repair import repair
     from jali.risk.audit import audit
     from jali.risk.beliefs import beliefs
@@ -54,6 +55,7 @@ _WHERE = {
     "mask": "jali.encoding.builders",
     "measure": "jali.utility.loss",
     "minimal": "jali.releases.generalized",
+    "partition": "jali.releases.partitioned",
     "read": "jali.sources.files",
     "repair": "jali.releases.repair",
     "suppress": "jali.encoding.builders",
@@ -87,6 +89,7 @@ __all__ = [
     "mask",
     "measure",
     "minimal",
+    "partition",
     "read",
     "repair",
     "suppress",

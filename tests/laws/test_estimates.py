@@ -224,6 +224,26 @@ def test_only_assumptions_that_matter_are_named() -> None:
     )
 
 
+def test_a_guess_is_counted_on_but_is_never_certain() -> None:
+    """A row hidden as * may hold what was published nowhere else, unless the domain is declared."""
+    low, high = [20, 20], [29, 39]
+    codes = np.array([0, 0, 1])
+    for guessed in (
+        Cover.intervals(low, high, True, guessed=1),
+        Cover.grouped(pa.array(np.arange(20, 40)), [0] * 10 + [-1] * 10, 2, root=1, declared=False),
+    ):
+        estimate = BoxEstimate.from_rows([BoxColumn("age", "number", "quasi", guessed, codes)])
+        for text, value, most in [("age >= 90", 0, 1), ("age < 40", 3, 3), ("age < 30", 2.5, 3), ("age is null", 0, 1)]:
+            found = estimate.count(text)
+            assert (found, found.low, found.high) == (value, 2 * (value > 1), most)
+            assert any("shows *" in sentence for sentence in found.assumes)
+        assert estimate.count("age >= 20 or not age >= 20").assumes == ()
+    declared = Cover.grouped(pa.array(np.arange(20, 40)), [0] * 10 + [-1] * 10, 2, root=1)
+    estimate = BoxEstimate.from_rows([BoxColumn("age", "number", "quasi", declared, codes)])
+    assert estimate.count("age >= 90").exact
+    refused(lambda: Cover.intervals(low, high, True, guessed=2))
+
+
 def test_a_masked_text_is_a_text_of_its_length() -> None:
     """130** may be 13053 (one of a hundred), never 1305 or 14853; LIKE and order read what is shown."""
     estimate = three()

@@ -24,8 +24,7 @@ class Reference:
         self.table, self.principles, self.relaxed, self.split_by = table, tuple(principles), mode == "relaxed", split
         self.columns = range(len(table.quasi))
         self.codes = list(zip(*(c.codes.tolist() for c in table.quasi), strict=True))
-        sensitive = [c.codes.tolist() for c in table.sensitive]
-        self.value = [tuple(codes[row] for codes in sensitive) for row in range(table.records)]
+        self.value = [tuple(int(c.codes[row]) for c in table.sensitive) for row in range(table.records)]
         self.masks = [column.mask(table.domain).tolist() for column in table.quasi]
         trees = [table.hierarchy(column.name) for column in table.quasi]
         self.maps = [[m.tolist() for m in t.maps] if t.made_by.startswith("taxonomy(") else None for t in trees]
@@ -35,7 +34,7 @@ class Reference:
         self.number = np.array([numbers[value] for value in self.value], dtype=np.int64)
         judged = [column.sensitive() for column in table.sensitive]
         self.sensitive = tuple(s for s, _ in judged)
-        joint = [[int(m[code]) for (_, m), code in zip(judged, value, strict=True)] for value in numbers]
+        joint = [[m[code] for (_, m), code in zip(judged, value, strict=True)] for value in numbers]
         self.joint = np.array(joint, dtype=np.int64).reshape(len(numbers), -1)
         self.whole = self.counts([self.rows], None)
 
@@ -69,9 +68,9 @@ class Reference:
         while waiting:
             group = waiting.pop()
             parts = self.split(group)
-            waiting += parts or []
-            finished += [] if parts else [group]
-        return sorted(finished, key=lambda group: self.rows.index(group[0]))
+            (waiting if parts else finished).extend(parts or [group])
+        place = {row: at for at, row in enumerate(self.rows)}
+        return sorted(finished, key=lambda group: place[group[0]])
 
     def split(self, group: Rows) -> list[Rows] | None:
         several = [a for a in self.columns if self.span(group, a) > 1]

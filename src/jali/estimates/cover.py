@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -52,6 +52,7 @@ class Cover:
     whole: bool = True
     masks: tuple[str | None, ...] | None = None  # (nodes,) 130**, None for a node that is no mask
     missing: int | None = None  # the node that is exactly the missing value
+    guessed: int | None = None  # the node that may be anything, and what it covers here is a guess: an undeclared root
 
     def __post_init__(self) -> None:
         def put(name: str, value: object, kind: type, size: int, default: float) -> Any:
@@ -87,6 +88,7 @@ class Cover:
         require(not spanned.any() or self.kind in ("number", "date"), "kind of the intervals")
         require(self.masks is None or len(self.masks) == self.nodes, "masks")
         require(self.missing is None or 0 <= self.missing < self.nodes, "missing")
+        require(self.guessed is None or 0 <= self.guessed < self.nodes, "guessed")
         require(self._of is not None, "nodes")
 
     @classmethod
@@ -95,8 +97,13 @@ class Cover:
         return cls.sets(values, np.arange(len(values) + 1), np.arange(len(values)))
 
     @classmethod
-    def grouped(cls, values: pa.Array, node_of: ArrayLike, nodes: int, root: int | None = None) -> Cover:
-        """Value i lies in node `node_of[i]` (-1: in none but the root), each equally likely; the root holds all."""
+    def grouped(
+        cls, values: pa.Array, node_of: ArrayLike, nodes: int, root: int | None = None, *, declared: bool = True
+    ) -> Cover:
+        """Value i lies in node `node_of[i]` (-1: in none but the root), each equally likely; the root holds all.
+
+        Where the values are no declared domain but those that were published, the root may hold others too.
+        """
         node = np.asarray(node_of, dtype=np.int64)
         require(node.shape == (len(values),) and _within(node + 1, nodes + 1), "node_of")
         require(root is None or 0 <= root < nodes, "root")
@@ -108,7 +115,8 @@ class Cover:
         value, node = value[node >= 0], node[node >= 0]
         order = np.argsort(node, kind="stable")
         start = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
-        return cls.sets(values, start, value[order])
+        made = cls.sets(values, start, value[order])
+        return made if declared or root is None else replace(made, guessed=root)
 
     @classmethod
     def sets(cls, values: pa.Array, start: ArrayLike, member: ArrayLike, share: ArrayLike | None = None) -> Cover:
@@ -122,12 +130,13 @@ class Cover:
 
     @classmethod
     def intervals(
-        cls, low: ArrayLike, high: ArrayLike, whole: bool, kind: v.Kind = "number", missing: int | None = None
-    ) -> Cover:
-        """Node i is between low[i] and high[i]; nan where nothing is known of it."""
+        cls, low: ArrayLike, high: ArrayLike, whole: bool, kind: v.Kind = "number", missing: int | None = None,
+        *, guessed: int | None = None,
+    ) -> Cover:  # fmt: skip
+        """Node i is between low[i] and high[i]; nan where nothing is known of it. A guessed node may be elsewhere."""
         lows = np.asarray(low, dtype=np.float64)
         highs = np.asarray(high, dtype=np.float64)
-        return cls(len(lows), kind, low=lows, high=highs, whole=whole, missing=missing)
+        return cls(len(lows), kind, low=lows, high=highs, whole=whole, missing=missing, guessed=guessed)
 
     @classmethod
     def masked(cls, labels: Sequence[str | None] | pa.Array, missing: int | None = None) -> Cover:
@@ -194,6 +203,8 @@ class Cover:
         if (self._of[nodes] == _MASK).any():
             what = "10 digits" if len(self.letters) == 10 else "36 digits and letters"
             found.append(f'each hidden character of "{column}" is one of the {what}')
+        if self.guessed is not None and self.guessed in nodes:
+            found.append(f'"{column}" has where it shows * no other values than were published elsewhere')
         return tuple(found)
 
     # What tests say.
@@ -208,15 +219,22 @@ class Cover:
             parts.append(spans.parts(tests, nodes, low, high, whole=self.whole, kind=str(self.kind)))
         if len(nodes := self._are(_MASK)):
             parts += texts.parts(tests, nodes, self._masks, self.letters)
-        null = np.array([[test.op == "null" for test in tests]], dtype=np.bool_)
         if len(nodes := self._are(_MISSING)):
+            null = np.array([[test.op == "null" for test in tests]], dtype=np.bool_)
             parts.append(Part(nodes, null, np.ones((1, 1)), np.ones((1, 1), dtype=np.bool_)))
         if len(nodes := self._are(_UNKNOWN)):
-            truth = np.concatenate([null, universe(tests, self.kind)])
-            truth = truth[numbered(truth)[1]]
-            shape = (len(truth), len(nodes))
-            parts.append(Part(nodes, truth, np.full(shape, np.nan), np.ones(shape, dtype=np.bool_)))
+            parts.append(self._anything(tests, nodes, np.nan))
+        if self.guessed is not None and self._of[self.guessed] != _UNKNOWN:
+            parts.append(self._anything(tests, np.array([self.guessed]), 0.0))
         return merged(parts, self.nodes)
+
+    def _anything(self, tests: tuple[Test, ...], nodes: Ints, share: float) -> Part:
+        """All patterns that some value has, or the missing one: each possible, with this share."""
+        null = np.array([[test.op == "null" for test in tests]], dtype=np.bool_)
+        truth = np.concatenate([null, universe(tests, self.kind)])
+        truth = truth[numbered(truth)[1]]
+        shape = (len(truth), len(nodes))
+        return Part(nodes, truth, np.full(shape, share), np.ones(shape, dtype=np.bool_))
 
     # Values.
 

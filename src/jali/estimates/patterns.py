@@ -65,7 +65,8 @@ def merged(parts: Sequence[Part], nodes: int) -> Patterns:
         share, possible = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
         for part in parts:
             where = np.ix_(number[at : at + len(part.truth)], part.nodes)
-            share[where], possible[where] = part.share, part.possible
+            share[where] += part.share
+            possible[where] |= part.possible
             at += len(part.truth)
     sure = possible.sum(axis=0) == 1
     return Patterns(truth, np.where(sure | ~possible, possible, share), possible)

@@ -145,9 +145,10 @@ def fresh_order(rows: int) -> NDArray[np.int64]:
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
     from jali.releases.generalized import Generalized
+    from jali.releases.partitioned import Partitioned
 
     tables, manifest = store.read(folder)
-    kinds: dict[str, Any] = {Generalized.kind: Generalized}
+    kinds: dict[str, Any] = {Generalized.kind: Generalized, Partitioned.kind: Partitioned}
     kind = manifest.get("kind")
     if kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")

@@ -14,9 +14,8 @@ from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest
-from jali.estimates.cover import Cover
 from jali.principles.counts import Ints
-from jali.releases.published import Published, compact
+from jali.releases.published import Published, compact, display_cover
 
 Show = Literal["taxonomy", "interval", "set"]
 SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")
@@ -89,8 +88,8 @@ def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Publishe
     if hierarchy.declared:
         facts["leaves"] = hierarchy.levels[0].texts()
         facts["members"] = [m.tolist() for m in members]
-    elif "low" in (bounds := _bounds(column, nodes)):
-        facts |= bounds
+    else:
+        facts |= _bounds(column, nodes)
     return _published(column, texts, number.astype(np.int64)[group], facts)
 
 
@@ -111,24 +110,26 @@ def _family(made_by: str) -> str:
 
 
 def _bounds(column: Column, nodes: list[tuple[int, int]]) -> dict[str, Any]:
-    """The intervals of a bands or dates hierarchy's nodes, where all nodes have one."""
-    hierarchy = column.hierarchy
+    """The intervals of a bands or dates hierarchy's nodes; the root's is what the other nodes span, if any is shown."""
+    hierarchy, numbers = column.hierarchy, v.numbers(column.values)
     assert hierarchy is not None
-    numbers = v.numbers(column.values)
-    if numbers is None:
+    if column.kind not in ("number", "date") or numbers is None:
         return {}
-    low, high = [], []
-    for level, node in nodes:
+    low, high = np.full(len(nodes), np.nan), np.full(len(nodes), np.nan)
+    for index, (level, node) in enumerate(nodes):
         here = hierarchy.levels[level]
-        covered = numbers[hierarchy.maps[level] == node]
-        if level == 0 or here.low is None or here.high is None:
-            tight = not np.isnan(covered).all()
-            low.append(float(np.nanmin(covered)) if tight else None)
-            high.append(float(np.nanmax(covered)) if tight else None)
-        else:
-            low.append(float(here.low[node]))
-            high.append(float(here.high[node]))
-    return {"low": low, "high": high, "whole": hierarchy.whole}
+        if level == 0:
+            low[index] = high[index] = numbers[node]
+        elif here.low is not None and here.high is not None:
+            low[index], high[index] = here.low[node], here.high[node]
+    roots = [index for index, (level, _) in enumerate(nodes) if level == hierarchy.height]
+    if not np.isnan(low).all():
+        low[roots], high[roots] = np.nanmin(low), np.nanmax(high)
+    return {"low": _plain(low), "high": _plain(high), "whole": hierarchy.whole}
+
+
+def _plain(numbers: NDArray[np.float64]) -> list[float | None]:
+    return [None if np.isnan(x) else x for x in numbers.tolist()]
 
 
 def _intervals(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
@@ -194,26 +195,6 @@ def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64]
     cover = display_cover(facts, labels, column.kind)
     root = texts.index(ROOT) if facts["display"] == "taxonomy" and ROOT in texts else None
     return Published(column.name, "quasi", column.kind, labels, codes, cover, 0, facts, None, root)
-
-
-def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
-    """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
-    position = {label: i for i, label in enumerate(facts["labels"])}
-    nodes = [position[label] for label in labels.to_pylist()]
-    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
-    if "members" in facts:
-        members = [facts["members"][n] for n in nodes]
-        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
-        flat = np.array([i for m in members for i in m], dtype=np.int64)
-        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
-    if "low" not in facts:
-        return (
-            Cover.masked(labels, missing=missing)
-            if facts["made_by"] == "mask"
-            else Cover.unknown(len(nodes), missing=missing)
-        )
-    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
-    return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)
 
 
 def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ from jali.releases.asked import budget_of, failure, node_of, require_two
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.people import people_counts, people_table
 from jali.releases.present import only_present
-from jali.releases.published import Published, publish_exact, publish_quasi, restored
+from jali.releases.published import Published, free_name, publish_exact, publish_quasi, restored
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Node
 from jali.search.metrics import Costing, Costs, Metric
@@ -59,8 +59,8 @@ class Generalized(Release):
 
     @property
     def levels(self) -> dict[str, int]:
-        """The published level of each quasi-identifier."""
-        return {column.name: column.level for column in self.of_role("quasi")}
+        """The published level of each quasi-identifier; none where each group is shown in its own way."""
+        return {column.name: column.level for column in self.of_role("quasi") if not column.generalized_by_group}
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -94,6 +94,8 @@ class Generalized(Release):
         hidden = np.ones(self.rows, dtype=bool)
         for column in quasi:
             hidden &= False if column.cover_root is None else column.codes == column.cover_root
+        if any(column.generalized_by_group for column in quasi):
+            return np.zeros(self.rows, dtype=bool)
         tops = all(column.facts is not None and len(column.facts["levels"]) == 1 for column in quasi)
         return hidden & (not tops)
 
@@ -107,7 +109,7 @@ class Generalized(Release):
         """The published groups: what each shows and how many rows it has."""
         number, first = self._group
         shown = {c.name: c.labels.take(pa.array(c.codes[first])) for c in self.of_role("quasi")}
-        return pa.table(shown | {"rows": np.bincount(number)})
+        return pa.table([*shown.values(), pa.array(np.bincount(number))], names=[*shown, free_name("rows", shown)])
 
     def counts(self) -> Counts:
         """People by published group and sensitive value."""
@@ -184,7 +186,7 @@ def publish(
     people = None
     if table.person is not None:
         people = people_table(table, partition, made)
-    weight = _mean_weight(table, partition)
+    weight = mean_weight(table, partition.group[frequencies.row_combination])
     release = Generalized(
         tuple(replace(column, codes=column.codes[order]) for column in made),
         _manifest(table, partition, principles, method),
@@ -228,11 +230,10 @@ def _costs(table: Table, partition: Partition) -> Costs:
     return Costing(table).prices(tally, hidden)
 
 
-def _mean_weight(table: Table, partition: Partition) -> NDArray[np.float64] | None:
-    """The mean weight of each record's group: single weights would identify people."""
+def mean_weight(table: Table, group: Ints) -> NDArray[np.float64] | None:
+    """The mean weight of each record's group: single weights would identify people. `group` is that of each record."""
     if table.weight is None:
         return None
-    group = partition.group[table.frequencies.row_combination]
     rows = np.ones(table.records) if table.multiplicity is None else table.multiplicity.astype(np.float64)
     mean = np.bincount(group, weights=table.weight * rows) / np.bincount(group, weights=rows)
     return np.array([float(f"{m:.{WEIGHT_DIGITS}g}") for m in mean])[group]

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from jali.encoding.bands import Bands
 from jali.encoding.builder import Builder
 from jali.encoding.builders import Automatic, Dates, Mask, Suppress
 from jali.encoding.hierarchy import Hierarchy
-from jali.encoding.table import Column
+from jali.encoding.table import Column, Domain, Table
 from jali.encoding.taxonomy import Taxonomy
 from jali.errors import InputError
+from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.cover import Cover
 from jali.principles.counts import Ints
+from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
 from jali.releases.published import Published
 
@@ -47,6 +53,93 @@ def _level(hierarchy: Hierarchy, published: Published, labels: Mapping[str | Non
     )
 
 
+def holder_cover(published: Published, column: Column, domain: Domain) -> Cover:
+    """What each shown cell covers, for the holder of the table, who knows every value and its hierarchy."""
+    mask = column.mask(domain)
+    values = column.values.filter(pa.array(mask))
+    if published.generalized_by_group:
+        start, member = holder_sets(published, column)
+        rank = np.cumsum(mask) - 1
+        kept = mask[member]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Cover.sets(values, before[start].astype(np.int64), rank[member[kept]].astype(np.int64))
+    nodes = node_numbers(published, column)
+    nodes = np.where(nodes == published.cover_root, -1, nodes) if published.cover_root is not None else nodes
+    return Cover.grouped(values, nodes[mask], len(published.labels), root=published.cover_root)
+
+
+@dataclass(frozen=True)
+class HolderCosts:
+    """What a release costs, for the holder of its original."""
+
+    kl: float
+    average: float
+    discernibility: float
+    loss: float
+    granularity: float
+    groups: int
+    suppressed: int
+    columns: dict[str, float]  # the mean share of values that a cell covers, by quasi-identifier
+
+
+def holder_costs(release: Generalized, original: Table, domain: Domain) -> HolderCosts:
+    """All costs, from what is published against the table it was made from."""
+    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    hidden = release.hidden_rows
+    shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
+    sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)
+    groups = int((sizes > 0).sum()) + bool(hidden.any())
+    return HolderCosts(
+        kl=kl_divergence(release, original, covers),
+        average=release.rows / groups,
+        discernibility=float(sizes @ sizes) + float(hidden.sum()) * release.rows,
+        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
+        granularity=1 - float(np.mean(list(shares.values()))),
+        groups=groups,
+        suppressed=int(hidden.sum()),
+        columns=shares,
+    )
+
+
+def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
+    """The mean over rows of (values covered − 1) / (values − 1)."""
+    covered = np.diff(cover.start)[published.codes].astype(np.float64)
+    return float(np.mean((covered - 1) / max(int(mask.sum()) - 1, 1)))
+
+
+def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:
+    """Σ F log(F / F*) in nats: F the table's shares, F* each published row spread evenly over its box.
+
+    The sensitive columns are not spread.
+    """
+    estimate = holder_estimate(release, covers)
+    frequencies = original.frequencies
+    cell = frequencies.combination * len(frequencies.joint) + frequencies.value
+    _, first, index = np.unique(cell, return_index=True, return_inverse=True)
+    weight = np.bincount(index, weights=frequencies.weight)
+    cells = {
+        column.name: column.values.take(pa.array(frequencies.codes[frequencies.combination[first], i]))
+        for i, column in enumerate(original.quasi)
+    }
+    for i, column in enumerate(original.sensitive):
+        cells[column.name] = column.values.take(pa.array(frequencies.joint[frequencies.value[first], i]))
+    inferred = estimate.probability(pa.table(cells))
+    if bool((inferred[weight > 0] <= 0).any()):
+        raise InputError(
+            "the release does not cover every row of this table", do="measure against the table that it was made from"
+        )
+    share = weight / weight.sum()
+    present = share > 0
+    return max(0.0, float(np.sum(share[present] * np.log(share[present] / inferred[present]))))
+
+
+def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
+    """The estimate of a release over the domain of whoever holds the table."""
+    told = [column for column in release.columns if column.role != "other"]
+    columns = tuple(BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in told)
+    return BoxEstimate.from_rows(columns, release.weight)
+
+
 def builders(release: Generalized) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: _builder(column) for column in release.of_role("quasi")}
@@ -55,6 +148,8 @@ def builders(release: Generalized) -> dict[str, Builder]:
 def _builder(column: Published) -> Builder:
     facts = column.facts
     assert facts is not None
+    if column.generalized_by_group:
+        return _displayed(column)
     made_by = str(facts["made_by"])
     if made_by.startswith("bands("):
         return Bands(*_bands_arguments(made_by))
@@ -88,3 +183,12 @@ def _taxonomy(name: str, facts: Mapping[str, Any]) -> Taxonomy:
             at = level["parents"][at] if "parents" in level else 0
         rows.append(tuple("" if text is None else text for text in row))
     return Taxonomy(tuple(rows), name)
+
+
+def _displayed(column: Published) -> Builder:
+    """For a column that each group shows in its own way its values are enough, and which of them a label covers."""
+    facts = column.facts
+    assert facts is not None
+    if facts["display"] == "taxonomy" and "leaves" in facts:
+        return Taxonomy(tuple((leaf, "*") for leaf in facts["leaves"] if leaf is not None), column.name)
+    return Mask() if facts.get("made_by") == "mask" else Suppress()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +33,15 @@ class Published:
     judged: tuple[Sensitive, Ints] | None = None  # a sensitive column as judged: its values, and that of each node
     cover_root: int | None = None  # the node that stands for everything: *
 
+    @property
+    def generalized_by_group(self) -> bool:
+        """Whether each group shows the column in its own way, not the whole table at one level."""
+        return self.facts is not None and "display" in self.facts
+
     def shown(self, order: slice | None = None) -> pa.Array:
         """The cells: numbers and dates where every cell is an exact value, otherwise text."""
         texts = self.labels
-        if self.level == 0 and self.kind != "text" and self.cover_root is None:
+        if self.level == 0 and self.kind != "text" and self.cover_root is None and not self.generalized_by_group:
             typed = v.as_kind(self.name, self.labels, self.kind)
             texts = typed if v.texts(typed).equals(texts) else texts  # 1.50 would not come back from a file as it was
         return texts.take(pa.array(self.codes if order is None else self.codes[order]))
@@ -56,6 +61,24 @@ class Published:
                 "judged_as": of_node.tolist(),
             }
         return facts
+
+
+def _labels_of(hierarchy: Mapping[str, Any]) -> list[str | None]:
+    """What the cells of a saved quasi-identifier may say."""
+    labels: list[str | None] = hierarchy["labels"] if "display" in hierarchy else hierarchy["levels"][0]["labels"]
+    return labels
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """A column name that is not taken.
+
+    >>> free_name("rows", ["age", "rows"])
+    'rows_'
+    """
+    names = set(taken)
+    while wanted in names:
+        wanted += "_"
+    return wanted
 
 
 def compact(codes: NDArray[np.integer], nodes: int) -> tuple[NDArray[np.integer], Ints]:
@@ -112,11 +135,15 @@ def publish_exact(column: Column) -> Published:
 def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     """The column that was saved with these facts."""
     name, role, kind = facts["name"], facts["role"], facts["kind"]
-    known = facts["hierarchy"]["levels"][0]["labels"] if role == "quasi" else facts.get("values", [])
+    known = _labels_of(facts["hierarchy"]) if role == "quasi" else facts.get("values", [])
     labels, codes = _encoded(column, known)
     if role == "quasi":
         hierarchy = facts["hierarchy"]
         texts = labels.to_pylist()
+        if "display" in hierarchy:
+            shown_root = texts.index(ROOT) if hierarchy["display"] == "taxonomy" and ROOT in texts else None
+            cover = display_cover(hierarchy, labels, kind)
+            return Published(name, role, kind, labels, codes, cover, 0, hierarchy, None, shown_root)
         is_root = ROOT in texts and (len(hierarchy["levels"]) == 1 or ROOT not in hierarchy["levels"][0]["labels"])
         root = texts.index(ROOT) if is_root else None
         cover = cover_of(hierarchy, labels, root, kind)
@@ -245,12 +272,12 @@ def cover_of(facts: Mapping[str, Any], labels: pa.Array, root: int | None, kind:
         return Cover.grouped(_typed(facts["leaves"], kind), leaves, len(labels), root=root)
     if lowest["level"] == 0 and len(facts["levels"]) > 1:
         known = _typed([texts[i] for i in nodes], kind)
-        return Cover.grouped(known, np.array(nodes, dtype=np.int64), len(labels), root=root)
+        return Cover.grouped(known, np.array(nodes, dtype=np.int64), len(labels), root=root, declared=False)
     if "low" in lowest:
         low, high = (_bounds(lowest[side], nodes, positions, len(texts)) for side in ("low", "high"))
         if root is not None and not np.isnan(low).all():
             low[root], high[root] = np.nanmin(low), np.nanmax(high)
-        return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)
+        return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=root)
     if facts["made_by"] == "mask()" and len(facts["levels"]) > 1:
         return Cover.masked(labels, missing=missing)
     return Cover.unknown(len(labels), missing=missing)
@@ -266,3 +293,23 @@ def _bounds(given: list[float | None], nodes: list[int], positions: list[int], c
         bound = given[position]
         result[node] = np.nan if bound is None else bound
     return result
+
+
+def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
+    """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
+    position = {label: i for i, label in enumerate(facts["labels"])}
+    nodes = [position[label] for label in labels.to_pylist()]
+    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
+    if "members" in facts:
+        members = [facts["members"][n] for n in nodes]
+        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+        flat = np.array([i for m in members for i in m], dtype=np.int64)
+        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
+    if "low" not in facts:
+        return (
+            Cover.masked(labels, missing=missing)
+            if facts["made_by"] == "mask"
+            else Cover.unknown(len(nodes), missing=missing)
+        )
+    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
+    return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)

@@ -15,6 +15,11 @@ NOT_COVERED = (
     "another release of the same table beside this one",
 )
 """What no promise of a generalized release speaks of."""
+DISPLAYS = {
+    "taxonomy": "the smallest node that covers each group",
+    "interval": "the interval of each group",
+    "set": "the set of each group's values",
+}
 _COSTS = {  # a repaired release lacks those that need the original
     "kl": "KL-divergence {:.4f} nats",
     "average": "{:,.1f} rows in a group on average",
@@ -37,7 +42,7 @@ def summary(release: Generalized) -> str:
     """What `print(release)` shows."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
     who = "" if counts["one_row_per_person_assumed"] else f" about {many(counts['people'], 'person', 'people')}"
-    lines = [f"Generalized release: {many(counts['rows'], 'row')}{who} in {many(counts['groups'], 'group')}"]
+    lines = [f"{release.kind.capitalize()} release: {many(counts['rows'], 'row')}{who} in {many(counts['groups'], 'group')}"]
     if counts["suppressed"]:
         are, own = ("is", "its") if counts["suppressed"] == 1 else ("are", "their")
         rows = many(counts["suppressed"], "row")
@@ -54,7 +59,7 @@ def summary(release: Generalized) -> str:
     lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
     if "kl" not in metrics:
         lines.append("  KL-divergence and loss: see jali.measure, which needs the original")
-    if release.search.get("checked"):
+    if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
     return "\n".join(lines)
 
@@ -65,6 +70,9 @@ def _column(column: Published) -> str:
     if column.role == "other":
         return f"{column.name}: as it is; an attacker who knows it is not covered, see jali.audit"
     assert column.facts is not None
+    if column.generalized_by_group:
+        example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
+        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {example}"
     height = column.facts["levels"][-1]["level"]
     chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)

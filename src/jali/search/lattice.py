@@ -11,9 +11,10 @@ from fractions import Fraction
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError, nearest
+from jali.errors import InputError, nearest
 from jali.principles.base import Principle, hold
 from jali.progress import Step
+from jali.search.feasible import require_feasible
 from jali.search.frontier import below, frontier
 from jali.search.groups import Partition, levels_of
 from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
@@ -66,20 +67,7 @@ class Lattice:
         self.monotone = all(p.monotone and (not spread or p.monotone_for_spread_people) for p in principles)
         one_value = table.frequencies.person is None
         self.least = max((p.least_size() for p in principles), default=1) if one_value else 1
-        self._require_feasible()
-
-    def _require_feasible(self) -> None:
-        whole = self.roller.whole
-        for principle in self.principles:
-            principle.check(whole)
-        if self.table.frequencies.person is not None and not any(p.counts_people for p in self.principles):
-            raise InputError(
-                "people can have several rows, so the values of one person alone could pass for diversity",
-                do="add KAnonymity(k), which counts people",
-            )
-        failing = [p for p in self.principles if not bool(p.holds(whole).all())]
-        if failing:
-            raise InfeasibleError("; ".join(p.shortfall(whole) for p in failing))
+        require_feasible(principles, self.roller.whole)
 
     # -- the nodes around a node ------------------------------------------------------------------------------
 

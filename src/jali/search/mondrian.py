@@ -29,16 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError, nearest
+from jali.errors import InputError, nearest
 from jali.principles.base import Combined, Principle, principles_of
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Ints
 from jali.progress import Step
+from jali.search.feasible import require_feasible
 from jali.search.mondrian_compiled import grow_compiled
 from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
 from jali.search.mondrian_plan import MODES, SPLITS, Items, Mode, Split, columns_of, items_of
 from jali.search.mondrian_rules import rules_of
 
-__all__ = ["Boxes", "Judge", "Mode", "Split", "mondrian", "require_feasible"]
+__all__ = ["Boxes", "Judge", "Mode", "Split", "mondrian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,16 +95,6 @@ def mondrian(
         return _generic(table, splitter, judge, step)
     found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
     return _boxes(table, items, *found)
-
-
-def require_feasible(principles: Iterable[Principle], whole: Counts) -> None:
-    """Raise InputError when a principle makes no sense for the table, InfeasibleError when even the whole fails."""
-    required = tuple(principles)
-    for principle in required:
-        principle.check(whole)
-    failing = [p for p in required if not bool(p.holds(whole).all())]
-    if failing:
-        raise InfeasibleError("; ".join(p.shortfall(whole) for p in failing))
 
 
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -1,0 +1,118 @@
+"""Partitioned releases: one table whose groups are boxes, each shown in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles.base import Principle, principles_of
+from jali.progress import Step, watched
+from jali.releases.asked import require_two
+from jali.releases.base import Manifest, fresh_order
+from jali.releases.display import Show, publish_groups, shows_of
+from jali.releases.generalized import Generalized, Requirement, mean_weight
+from jali.releases.original import holder_costs
+from jali.releases.people import people_table
+from jali.releases.present import only_present
+from jali.releases.published import publish_exact
+from jali.search.groups import Partition
+from jali.search.mondrian import Boxes, Mode, Split, mondrian
+
+
+class Partitioned(Generalized):
+    """A table whose quasi-identifiers each group shows as tightly as its own values allow."""
+
+    kind: ClassVar[str] = "partitioned"
+
+
+def partition(
+    table: Table,
+    principles: Requirement,
+    *,
+    mode: Mode = "strict",
+    split: Split = "range",
+    show: Show | Mapping[str, Show] | None = None,
+    threads: int | None = None,
+    on_step: Step | None = None,
+) -> Partitioned:
+    """Cut the table into small groups that keep every promise (Mondrian), as a release.
+
+    `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
+    column is cut first: "range", "entropy" or "kl". `show` says how a group's values are shown: "taxonomy", "interval"
+    or "set", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets.
+    """
+    required = principles_of(principles)
+    require_two(table)
+    table = only_present(table)
+    shows = shows_of(table.quasi, show)
+    with watched("partitioning", on_step) as step:
+        boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step)
+    method = {"name": "partition", "mode": mode, "split": split, "show": shows}
+    release = publish_boxes(table, boxes, required, method, shows)
+    release.search = {"checked": boxes.checked}
+    return release
+
+
+def publish_boxes(
+    table: Table, boxes: Boxes, principles: tuple[Principle, ...], method: Mapping[str, Any], shows: Mapping[str, Show]
+) -> Partitioned:
+    """The release of groups, each shown by its own values."""
+    group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
+    assert group is not None
+    made = [
+        publish_groups(c, group, boxes.groups, shows[c.name]) if c.role == "quasi" else publish_exact(c)
+        for c in table.columns
+    ]
+    # boxes that show the same are one published group
+    shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
+    records = np.arange(table.records)
+    order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
+    weight = mean_weight(table, shown.astype(np.int64))
+    release = Partitioned(
+        tuple(replace(column, codes=column.codes[order]) for column in made),
+        _manifest(table, len(first), principles, method),
+        weight=None if weight is None else weight[order],
+        weight_name=table.weight_name,
+        people=None if table.person is None else people_table(table, _partition(table, boxes, shown, len(first)), made),
+        origin=table.origin,
+    )
+    costs = vars(holder_costs(release, table, table.domain))
+    metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+    release.manifest = replace(release.manifest, metrics=metrics)
+    release.verify()
+    return release
+
+
+def _partition(table: Table, boxes: Boxes, shown: NDArray[np.int32], groups: int) -> Partition:
+    if boxes.group is None:
+        raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
+    group = np.zeros(table.frequencies.combinations, dtype=np.int64)
+    group[table.frequencies.row_combination] = shown
+    return Partition(group, groups, {})
+
+
+def _manifest(
+    table: Table, groups: int, principles: tuple[Principle, ...], method: Mapping[str, Any]
+) -> Manifest:
+    return Manifest(
+        kind=Partitioned.kind,
+        method=dict(method),
+        principles=principles,
+        counts={
+            "rows": table.rows,
+            "people": table.people,
+            "groups": groups,
+            "suppressed": 0,
+            "one_row_per_person_assumed": table.person_name is None,
+        },
+        domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
+    )
+
+
