@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import foundation
+from benchmarks import foundation, partition
 
-BENCHMARKS = {"foundation": foundation.run}
+BENCHMARKS = {"foundation": foundation.run, "partition": partition.run}
 
 
 def main(names: list[str]) -> None:

@@ -181,6 +181,10 @@ _ROWS = _Form(
     ),
 )
 
+_SHOW = _Form(
+    "a text or a table of texts",
+    lambda x: isinstance(x, str) or (isinstance(x, dict) and all(isinstance(how, str) for how in x.values())),
+)
 _AS_THEY_ARE = ("method", "person", "weights", "types", "missing", "domain", "separator", "encoding")
 _FIELDS: dict[str, _Form] = {
     **dict.fromkeys(("input", "output", *_AS_THEY_ARE), _TEXT),
@@ -192,6 +196,7 @@ _FIELDS: dict[str, _Form] = {
 }
 METHODS: dict[str, dict[str, _Form]] = {
     "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
+    "partition": {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER},
 }
 """The methods that a job can name, with their keyword arguments."""
 

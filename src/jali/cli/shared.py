@@ -157,5 +157,6 @@ def read_like(release: Generalized, source: Path, **reading: Any) -> Table:
     wanted = {*arguments["quasi"], *arguments["sensitive"]}
     kinds = {column.name: column.kind for column in release.columns if column.name in wanted}
     domain = release.manifest.domain
-    present = any(domain[c.name] == "present" and c.facts["declared"] for c in release.of_role("quasi") if c.facts)
+    declared = [c for c in release.of_role("quasi") if c.facts and (c.facts.get("declared") or "leaves" in c.facts)]
+    present = any(domain[column.name] == "present" for column in declared)
     return read(source, types=kinds, domain="present" if present else "declared", **arguments)

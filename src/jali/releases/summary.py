@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and who is in the table"
 NOT_COVERED = (
     "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
-    "what follows from how the levels were chosen, for whoever knows the algorithm",
+    "what follows from how the groups were chosen, for whoever knows the algorithm",
     "another release of the same table beside this one",
 )
 """What no promise of a generalized release speaks of."""

@@ -105,6 +105,8 @@ def beliefs(
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for a {found.kind} release")
+    if any(column.generalized_by_group for column in found.of_role("quasi")):
+        raise InputError("beliefs are not defined for a partitioned release", do="generalize the table instead")
     counts = found.counts()
     column = counts.column(sensitive, asked_by="beliefs").name
     if not isinstance(population, Table):

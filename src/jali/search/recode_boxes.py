@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from jali.principles.counts import Floats, Ints
 from jali.search.kernels import SEEN, WHOLE, holds, inner
 from jali.search.mondrian_rules import Rules
-from jali.search.recode_plan import Layout
+from jali.search.recode_plan import OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
+
+
+LEVEL, CODE = range(2)
 
 
 class Boxes(NamedTuple):
     """The box of each slot: the level and a code of each column, or the bits of its sets; its rows and its price."""
 
-    level: Ints  # (slots, columns)
-    code: Ints  # (slots, columns)
-    bits: NDArray[np.uint64]  # (slots, words)
+    box: Ints  # (slots, 2, columns): level, code
+    bits: NDArray[np.uint64]  # (slots, words), without words where boxes are not sets
     rows: Ints  # (slots,)
     price: Floats  # (slots,) what all its rows cost
 
@@ -47,71 +49,101 @@ def values_in(word: np.uint64) -> int:
 
 
 @inner
-def price(layout: Layout, cost: float, rows: int) -> float:
+def price(logs: bool, cost: float, rows: int) -> float:
     """What so many rows cost in a box that costs each of them so much."""
-    return rows * (cost - log(rows)) if layout.logs else rows * cost
+    return rows * (cost - log(rows)) if logs else rows * cost
 
 
 @inner
-def joint_cost(layout: Layout, boxes: Boxes, i: int, j: int, most: float) -> float:
-    """What the smallest box around two boxes costs a row, or anything above `most` where it is more than that."""
-    cost = 0.0
-    for a in range(len(layout.size)):
-        if layout.sets:
+def joint_cost(
+    node: NDArray[np.int32], cost: Floats, column: Ints, box: Ints, bits: NDArray[np.uint64], i: int, j: int, most: float
+) -> float:
+    """What the smallest box around two boxes costs a row, or anything above `most` where it is more than that.
+
+    It takes arrays, not tuples of them: numba counts references whenever it takes one out of a tuple.
+    """
+    total = 0.0
+    for a in range(column.shape[1]):
+        if bits.shape[1]:
             covered = 0
-            for w in range(layout.word[a], layout.word[a + 1]):
-                covered += values_in(boxes.bits[i, w] | boxes.bits[j, w])
-            cost += layout.spread[layout.first[a] + covered]
+            for w in range(column[WORD, a], column[WORD, a] + column[WORDS, a]):
+                covered += values_in(bits[i, w] | bits[j, w])
+            total += cost[column[SPREAD, a] + covered]
         else:
-            level = max(boxes.level[i, a], boxes.level[j, a])
-            at = layout.offset[a] + level * layout.size[a]
-            one, other = boxes.code[i, a], boxes.code[j, a]
-            while layout.node[at + one] != layout.node[at + other]:
-                at += layout.size[a]
-            cost += layout.cost[at + one]
-        if cost > most:
+            at = column[OFFSET, a] + max(box[i, LEVEL, a], box[j, LEVEL, a]) * column[SIZE, a]
+            one, other = box[i, CODE, a], box[j, CODE, a]
+            while node[at + one] != node[at + other]:
+                at += column[SIZE, a]
+            total += cost[at + one]
+        if total > most:
             break
-    return cost
+    return total
 
 
 @inner
-def most_cost(layout: Layout, total: float, rows: int) -> float:
+def most_cost(logs: bool, total: float, rows: int) -> float:
     """The most that a row may cost for so many rows to cost this much together."""
-    return total / rows + (log(rows) if layout.logs else 0.0)
+    return total / rows + (log(rows) if logs else 0.0)
 
 
 @inner
 def place(layout: Layout, boxes: Boxes, slot: int, c: int) -> None:
     """Make a slot the box of one combination."""
-    for a in range(len(layout.size)):
-        boxes.level[slot, a] = 0
-        boxes.code[slot, a] = layout.codes[c, a]
-    if layout.sets:
-        for w in range(layout.word[-1]):
-            boxes.bits[slot, w] = 0
-        for a in range(len(layout.size)):
-            v = layout.codes[c, a]
-            boxes.bits[slot, layout.word[a] + v // 64] |= np.uint64(1) << np.uint64(v % 64)
+    for w in range(layout.words):
+        boxes.bits[slot, w] = 0
+    for a in range(layout.column.shape[1]):
+        v = layout.codes[c, a]
+        boxes.box[slot, LEVEL, a], boxes.box[slot, CODE, a] = 0, v
+        if layout.words:
+            boxes.bits[slot, layout.column[WORD, a] + v // 64] |= np.uint64(1) << np.uint64(v % 64)
     boxes.rows[slot] = layout.rows[c]
-    boxes.price[slot] = price(layout, joint_cost(layout, boxes, slot, slot, np.inf), boxes.rows[slot])
+    _set_price(layout, boxes, slot)
 
 
 @inner
 def join(layout: Layout, boxes: Boxes, i: int, j: int, slot: int) -> None:
     """Make a slot (it may be i) the smallest box around two boxes, with the rows of both."""
-    for a in range(len(layout.size)):
-        level = max(boxes.level[i, a], boxes.level[j, a])
-        at = layout.offset[a] + level * layout.size[a]
-        while layout.node[at + boxes.code[i, a]] != layout.node[at + boxes.code[j, a]]:
-            at += layout.size[a]
+    node, column, box = layout.node, layout.column, boxes.box
+    for a in range(column.shape[1]):
+        level = max(box[i, LEVEL, a], box[j, LEVEL, a])
+        at = column[OFFSET, a] + level * column[SIZE, a]
+        while node[at + box[i, CODE, a]] != node[at + box[j, CODE, a]]:
+            at += column[SIZE, a]
             level += 1
-        boxes.level[slot, a] = level
-        boxes.code[slot, a] = boxes.code[i, a]
-    if layout.sets:
-        for w in range(layout.word[-1]):
-            boxes.bits[slot, w] = boxes.bits[i, w] | boxes.bits[j, w]
+        box[slot, LEVEL, a], box[slot, CODE, a] = level, box[i, CODE, a]
+    for w in range(layout.words):
+        boxes.bits[slot, w] = boxes.bits[i, w] | boxes.bits[j, w]
     boxes.rows[slot] = boxes.rows[i] + boxes.rows[j]
-    boxes.price[slot] = price(layout, joint_cost(layout, boxes, slot, slot, np.inf), boxes.rows[slot])
+    _set_price(layout, boxes, slot)
+
+
+@inner
+def _set_price(layout: Layout, boxes: Boxes, slot: int) -> None:
+    cost = joint_cost(layout.node, layout.cost, layout.column, boxes.box, boxes.bits, slot, slot, np.inf)
+    boxes.price[slot] = price(layout.logs, cost, boxes.rows[slot])
+
+
+@inner
+def new_boxes(layout: Layout, slots: int) -> Boxes:
+    """Room for so many boxes."""
+    return Boxes(
+        np.zeros((slots, 2, layout.column.shape[1]), np.int64),
+        np.zeros((slots, layout.words), np.uint64),
+        np.zeros(slots, np.int64),
+        np.zeros(slots),
+    )
+
+
+@inner
+def fill(layout: Layout, boxes: Boxes, group: Ints, spare: int) -> None:
+    """The boxes of groups of combinations; combinations without a group are left out."""
+    for c in range(len(group)):
+        g = group[c]
+        if g >= 0 and boxes.rows[g] == 0:
+            place(layout, boxes, g, c)
+        elif g >= 0:
+            place(layout, boxes, spare, c)
+            join(layout, boxes, g, spare, g)
 
 
 @inner

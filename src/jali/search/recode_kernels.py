@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jali.principles.counts import Bools, Floats, Ints
 from jali.search.kernels import inner, njit
 from jali.search.mondrian_rules import Rules
-from jali.search.recode_boxes import Boxes, Entries, join, joint_cost, most_cost, place, price, tally, verdict
-from jali.search.recode_plan import Layout
+from jali.search.recode_boxes import (
+    CODE, LEVEL, Boxes, Entries, fill, join, joint_cost, most_cost, new_boxes, place, price, tally, verdict,
+)  # fmt: skip
+from jali.search.recode_plan import OFFSET, SIZE, Layout
 
 outer = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
@@ -40,14 +43,15 @@ def peel(
         bits += 1
     slot = np.full((5, 1 << bits), -1, np.int64)
     where, following = np.empty(remaining, np.int64), np.empty(remaining, np.int64)
+    mark, column, codes, people, least = layout.mark, layout.column, layout.codes, layout.people, rules.least
     for turn in range(begin, end):
-        large = False
+        large, here = False, levels[turn]
         for i in range(remaining):
             c = left[i]
-            h = _slot(layout, slot, levels[turn], c, turn)
-            slot[PEOPLE, h] += layout.people[c]
+            h = _slot(mark, column, codes, slot, here, c, turn)
+            slot[PEOPLE, h] += people[c]
             following[i], slot[HEAD, h], where[i] = slot[HEAD, h], i, h
-            large = large or slot[PEOPLE, h] >= rules.least
+            large = large or slot[PEOPLE, h] >= least
         if not large:
             continue
         kept = 0
@@ -55,7 +59,7 @@ def peel(
             h = where[i]
             if slot[NUMBER, h] == -1:
                 slot[NUMBER, h] = -2
-                if slot[PEOPLE, h] >= rules.least:
+                if slot[PEOPLE, h] >= least:
                     checked += 1
                     if _class_holds(entries, rules, left, following, slot[HEAD, h], slot[PEOPLE, h]):
                         slot[NUMBER, h] = groups
@@ -73,11 +77,11 @@ def peel(
 
 
 @inner
-def _slot(layout: Layout, slot: Ints, levels: Ints, c: int, turn: int) -> int:
+def _slot(mark: Ints, column: Ints, codes: NDArray[np.int32], slot: Ints, levels: Ints, c: int, turn: int) -> int:
     """Where the class of a combination at these levels is counted."""
     key = np.int64(0)
     for a in range(len(levels)):
-        key += layout.mark[layout.offset[a] + levels[a] * layout.size[a] + layout.codes[c, a]]
+        key += mark[column[OFFSET, a] + levels[a] * column[SIZE, a] + codes[c, a]]
     h = (key ^ (key >> 29)) & (slot.shape[1] - 1)
     while slot[TURN, h] == turn and slot[KEY, h] != key:
         h = (h + 1) & (slot.shape[1] - 1)
@@ -99,59 +103,32 @@ def _class_holds(entries: Entries, rules: Rules, left: Ints, following: Ints, he
 # -- the tree of neighbours -----------------------------------------------------------------------------------------
 
 
-@inner
-def _new_boxes(layout: Layout, slots: int) -> Boxes:
-    columns = len(layout.size)
-    return Boxes(
-        np.zeros((slots, columns), np.int64),
-        np.zeros((slots, columns), np.int64),
-        np.zeros((slots, layout.word[-1] if layout.sets else 1), np.uint64),
-        np.zeros(slots, np.int64),
-        np.zeros(slots),
-    )
-
-
-@inner
-def _fill(layout: Layout, boxes: Boxes, group: Ints, spare: int) -> None:
-    """The boxes of groups of combinations; combinations without a group are left out."""
-    for c in range(len(group)):
-        g = group[c]
-        if g >= 0 and boxes.rows[g] == 0:
-            place(layout, boxes, g, c)
-        elif g >= 0:
-            place(layout, boxes, spare, c)
-            join(layout, boxes, g, spare, g)
-
-
 @outer
 def prices(layout: Layout, group: Ints, groups: int) -> Floats:
     """What each group costs: (groups,)."""
-    boxes = _new_boxes(layout, groups + 1)
-    _fill(layout, boxes, group, groups)
+    boxes = new_boxes(layout, groups + 1)
+    fill(layout, boxes, group, groups)
     return boxes.price[:groups].copy()
 
 
 @outer
 def nearest(layout: Layout, group: Ints, groups: int, failing: Bools) -> Ints:
     """For each failing group the other group with which it is cheapest to merge, of equal ones the first; else -1."""
-    boxes = _new_boxes(layout, groups + 1)
-    _fill(layout, boxes, group, groups)
+    boxes = new_boxes(layout, groups + 1)
+    fill(layout, boxes, group, groups)
     found = np.full(groups, -1, np.int64)
+    node, cost, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     for i in range(groups):
         least = np.inf
         for j in range(groups if failing[i] else 0):
             if j != i:
-                more = _increase(layout, boxes, i, j, least)
+                both, n = priced[i] + priced[j], rows[i] + rows[j]
+                most = most_cost(logs, least + both, n)
+                more = price(logs, joint_cost(node, cost, column, box, bits, i, j, most), n) - both
                 if more < least - LESS or found[i] < 0:
                     least, found[i] = more, j
     return found
-
-
-@inner
-def _increase(layout: Layout, boxes: Boxes, i: int, j: int, most: float) -> float:
-    """What merging two boxes adds to the price of both, or anything above `most` where it is more than that."""
-    both, rows = boxes.price[i] + boxes.price[j], boxes.rows[i] + boxes.rows[j]
-    return price(layout, joint_cost(layout, boxes, i, j, most_cost(layout, most + both, rows)), rows) - both
 
 
 @outer
@@ -161,8 +138,8 @@ def pair_up(layout: Layout, group: Ints, groups: int) -> tuple[Ints, Ints]:
     Nodes from `groups` on are pairs, the last one is the root: left and right child of each node, -1 for a group.
     """
     nodes = 2 * groups - 1
-    boxes = _new_boxes(layout, nodes + 1)
-    _fill(layout, boxes, group, nodes)
+    boxes = new_boxes(layout, nodes + 1)
+    fill(layout, boxes, group, nodes)
     child = np.full((2, nodes), -1, np.int64)
     least, partner = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
     active, count, node = np.arange(nodes), groups, groups
@@ -201,6 +178,8 @@ def pair_up(layout: Layout, group: Ints, groups: int) -> tuple[Ints, Ints]:
 @inner
 def _partners(layout: Layout, boxes: Boxes, active: Ints, stale: Bools, least: Floats, partner: Ints) -> None:
     """The cheapest partner of every box that is stale, and of every other one for which such a box is cheaper."""
+    node, cost, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     for i in active:
         if stale[i]:
             least[i] = np.inf
@@ -212,7 +191,9 @@ def _partners(layout: Layout, boxes: Boxes, active: Ints, stale: Bools, least: F
             j = active[y]
             if j == i or (stale[j] and y < x):
                 continue
-            more = _increase(layout, boxes, i, j, max(least[i], least[j]))
+            both, n = priced[i] + priced[j], rows[i] + rows[j]
+            most = most_cost(logs, max(least[i], least[j]) + both, n)
+            more = price(logs, joint_cost(node, cost, column, box, bits, i, j, most), n) - both
             if more < least[i] - LESS:
                 least[i], partner[i] = more, j
             if more < least[j] - LESS:
@@ -233,9 +214,9 @@ def improve(
     Combinations are taken in the order given, pass after pass until nothing moves. Returns how many moved, and how
     many groups were judged.
     """
-    boxes = _new_boxes(layout, groups + 3)
+    boxes = new_boxes(layout, groups + 3)
     own, rest = groups, groups + 1  # spare slots: the combination, its group without it
-    _fill(layout, boxes, group, own)
+    fill(layout, boxes, group, own)
     head, after, people = np.full(groups, -1, np.int64), np.full(len(group), -1, np.int64), np.zeros(groups, np.int64)
     for c in range(len(group)):
         if group[c] >= 0:
@@ -299,9 +280,9 @@ def _without(layout: Layout, boxes: Boxes, member: int, after: Ints, c: int, spa
 @inner
 def _copy(layout: Layout, boxes: Boxes, source: int, target: int) -> None:
     boxes.rows[target] = 0
-    for a in range(len(layout.size)):
-        boxes.level[target, a], boxes.code[target, a] = boxes.level[source, a], boxes.code[source, a]
-    for w in range(boxes.bits.shape[1]):
+    for a in range(layout.column.shape[1]):
+        boxes.box[target, LEVEL, a], boxes.box[target, CODE, a] = boxes.box[source, LEVEL, a], boxes.box[source, CODE, a]
+    for w in range(layout.words):
         boxes.bits[target, w] = boxes.bits[source, w]
     boxes.rows[target], boxes.price[target] = boxes.rows[source], boxes.price[source]
 
@@ -311,14 +292,16 @@ def _cheapest(
     layout: Layout, boxes: Boxes, own: int, g: int, groups: int, gain: float, near: Ints, cost: Floats
 ) -> int:
     """The groups that become dearer by less than the gain when the combination joins them, the cheapest first."""
+    node, costs, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     found = 0
     for h in range(groups):
         limit = gain if found < NEAREST else min(gain, cost[found - 1])
-        if h == g or boxes.rows[h] == 0:
+        if h == g or rows[h] == 0:
             continue
-        rows = boxes.rows[h] + boxes.rows[own]
-        most = most_cost(layout, limit + boxes.price[h], rows)
-        more = price(layout, joint_cost(layout, boxes, h, own, most), rows) - boxes.price[h]
+        n = rows[h] + rows[own]
+        most = most_cost(logs, limit + priced[h], n)
+        more = price(logs, joint_cost(node, costs, column, box, bits, h, own, most), n) - priced[h]
         if more >= limit - LESS:
             continue
         at = min(found, NEAREST - 1)

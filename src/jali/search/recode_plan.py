@@ -23,25 +23,25 @@ NODES = 4096
 """The most lattice nodes that are walked; of a larger lattice some levels are left out."""
 
 
+SIZE, OFFSET, SPREAD, WORD, WORDS = range(5)
+"""The rows of `Layout.column`."""
+
+
 class Layout(NamedTuple):
     """Combinations, the taxonomy above each of their codes, and what a box costs each of its rows.
 
-    Column a's level l of code v stands at `offset[a] + l · size[a] + v` of `node`, `mark` and `cost`. A set of m values
-    of column a costs `spread[first[a] + m]`; its bits are the words from `word[a]` to `word[a + 1]`.
+    Level l of code v of a column stands at its offset + l · size + v of `node`, `mark` and `cost`. A set of m values
+    costs `cost[spread + m]`; its bits are so many words.
     """
 
     codes: NDArray[np.int32]  # (combinations, columns)
     rows: Ints  # (combinations,) what costs are multiplied by
     people: Ints  # (combinations,) what promises are about; persons who are in several combinations count in each
-    size: Ints  # (columns,) values
-    offset: Ints  # (columns,)
+    column: Ints  # (5, columns): values, offset, where the costs of sets begin, first word of its bits, how many words
     node: NDArray[np.int32]
     mark: Ints  # a random number of each node: the sum over columns tells the classes of a lattice node apart
-    cost: Floats  # what the smallest node that covers a group adds to the cost of each of its rows
-    first: Ints  # (columns,)
-    spread: Floats
-    word: Ints  # (columns + 1,)
-    sets: bool  # whether boxes are products of sets, not of taxonomy nodes
+    cost: Floats  # of the smallest node that covers a group, then of sets, for each of its rows
+    words: int  # of all columns; 0 where boxes are products of taxonomy nodes, not of sets
     logs: bool  # whether a group of n rows costs n (cost − log n), as KL has it, or n · cost
 
 
@@ -51,21 +51,20 @@ def layout_of(table: Table, objective: Objective, show: RecodeShow) -> Layout:
     combinations = frequencies.combinations
     stacks = [np.stack(table.hierarchy(column.name).maps) for column in quasi]
     spreads = [_spread(column, table, objective, len(quasi)) for column in quasi]
+    costs = [_costs(c, table, s) for c, s in zip(quasi, spreads, strict=True)]
     size = np.array([len(column.values) for column in quasi], dtype=np.int64)
+    words = -(-size // 64)
+    spread = _starts([len(one) for one in spreads]) + sum(len(one) for one in costs)
     add = lambda amount: np.bincount(frequencies.combination, weights=amount, minlength=combinations)  # noqa: E731
     return Layout(
         codes=np.ascontiguousarray(frequencies.codes, dtype=np.int32),
         rows=add(frequencies.rows).astype(np.int64),
         people=add(frequencies.people).astype(np.int64),
-        size=size,
-        offset=_starts([stack.size for stack in stacks]),
+        column=np.stack([size, _starts([s.size for s in stacks]), spread, _starts(words.tolist()), words]),
         node=np.concatenate([stack.ravel() for stack in stacks]).astype(np.int32),
         mark=_marks(stacks),
-        cost=np.concatenate([_costs(c, table, s) for c, s in zip(quasi, spreads, strict=True)]),
-        first=_starts([len(spread) for spread in spreads]),
-        spread=np.concatenate(spreads),
-        word=np.cumsum([0, *(-(-size // 64)).tolist()], dtype=np.int64),
-        sets=show == "set",
+        cost=np.concatenate([*costs, *spreads]),
+        words=int(words.sum()) if show == "set" else 0,
         logs=objective == "kl",
     )
 
@@ -111,7 +110,7 @@ class Walk(NamedTuple):
 
 def walk_of(layout: Layout) -> Walk:
     """The nodes that are walked: finer nodes always before coarser ones, the root last."""
-    means = [_means(layout, a) for a in range(len(layout.size))]
+    means = [_means(layout, a) for a in range(layout.column.shape[1])]
     nodes = _nodes([len(mean) for mean in means])
     cost = np.zeros(len(nodes))
     for a, mean in enumerate(means):
@@ -122,8 +121,8 @@ def walk_of(layout: Layout) -> Walk:
 
 def _means(layout: Layout, a: int) -> Floats:
     """The mean cost of a row in column a at each level."""
-    ends = [*layout.offset[1:].tolist(), len(layout.cost)]
-    by_level = layout.cost[layout.offset[a] : ends[a]].reshape(-1, layout.size[a])
+    ends = [*layout.column[OFFSET, 1:].tolist(), len(layout.node)]
+    by_level = layout.cost[layout.column[OFFSET, a] : ends[a]].reshape(-1, layout.column[SIZE, a])
     return by_level[:, layout.codes[:, a]] @ layout.rows / float(layout.rows.sum())
 
 

@@ -1,0 +1,202 @@
+"""Laws of partitioned releases: what is shown is right, tight, and keeps every promise in the saved file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+import jali
+from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError
+
+TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
+SHOWS = (None, "taxonomy", "interval", "set")
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    """Small tables with ties, missing values, and one column of each kind."""
+    rows = draw(st.integers(2, 16))
+    column = lambda values: draw(st.lists(st.sampled_from(values), min_size=rows, max_size=rows))  # noqa: E731
+    frame = {
+        "age": column(draw(st.sampled_from([[30], [20, 21, 29, 30], [1, 2, 3, 18, 35, None]]))),
+        "tree": column(["a", "b", "c", "d"][: draw(st.integers(1, 4))]),
+        "town": column(["Ithaca", "Dryden", "Etna"][: draw(st.integers(1, 3))]),
+        "ill": column(["flu", "cold", "cancer"][: draw(st.integers(1, 3))]),
+    }
+    quasi = {"age": jali.bands(5, 10), "tree": jali.taxonomy(TREE), "town": jali.suppress()}
+    domain: Any = draw(st.sampled_from(["declared", "present"]))
+    return jali.table(pa.table(frame), quasi=quasi, sensitive=["ill"], domain=domain)
+
+
+requirements = st.sampled_from(
+    [
+        [jali.KAnonymity(2)],
+        [jali.KAnonymity(3), jali.DistinctDiversity(2)],
+        [jali.EntropyDiversity(1.5)],
+        [jali.FrequencyDiversity(1.5)],
+    ]
+)
+ways = st.fixed_dictionaries(
+    {
+        "show": st.sampled_from(SHOWS),
+        "mode": st.sampled_from(["strict", "relaxed"]),
+        "split": st.sampled_from(["range", "entropy", "kl"]),
+    }
+)
+
+
+def published(table: Table, principles: list[Any], way: dict[str, Any]) -> Any:
+    """The release, or None where the whole table fails."""
+    try:
+        return jali.partition(table, principles, **way)
+    except (InfeasibleError, InputError):
+        return None
+
+
+@given(tables(), requirements, ways)
+def test_every_group_of_the_saved_file_keeps_every_promise(table: Table, principles: list[Any], way: Any) -> None:
+    """Counted again with nothing but the csv module and the definitions."""
+    release = published(table, principles, way)
+    if release is None:
+        return
+    with TemporaryDirectory() as folder:
+        release.save(Path(folder) / "out")
+        with open(Path(folder) / "out" / "data.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        loaded = jali.load(Path(folder) / "out")
+    groups: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        groups[row["age"], row["tree"], row["town"]][row["ill"]] += 1
+    for counts in groups.values():
+        size = counts.total()
+        entropy = -sum(n / size * math.log(n / size) for n in counts.values())
+        for principle in principles:
+            reached = {
+                "KAnonymity": size,
+                "DistinctDiversity": len(counts),
+                "EntropyDiversity": math.exp(entropy) + 1e-9,
+                "FrequencyDiversity": size / max(counts.values()),
+            }[type(principle).__name__]
+            assert reached >= float(principle.bound)
+    assert Counter(row["ill"] for row in rows) == Counter(table.frame("arrow")["ill"].to_pylist())
+    assert loaded.frame("arrow").to_pylist() == release.frame("arrow").to_pylist()
+    assert jali.audit(loaded).to_dict() == jali.audit(release).to_dict()
+    assert jali.measure(loaded, table).kl == pytest.approx(jali.measure(release, table).kl, abs=1e-12)
+
+
+def _covers(label: str | None, value: Any, column: str) -> bool:
+    """Whether a shown cell stands for a value, read as a person would read it."""
+    if label is None or value is None:
+        return (label is None and value is None) or (value is None and str(label).endswith("or missing")) or (
+            value is None and (label == "*" or "missing" in str(label))
+        )  # fmt: skip
+    text = str(label).removesuffix(" or missing")
+    if text in ("*", str(value)):
+        return True
+    if text.startswith("["):
+        low, high = (int(part) for part in text[1:-1].split(", "))
+        return low <= value <= high
+    if text.startswith("{"):
+        return str(value) in text[1:-1].split(", ")
+    return column == "tree" and any(row[0] == value and text in row for row in TREE)
+
+
+@given(tables(), requirements, ways)
+def test_every_row_lies_in_a_box_that_shows_it(table: Table, principles: list[Any], way: Any) -> None:
+    """For each person of the table a published row with the same sensitive value covers all quasi-identifiers."""
+    release = published(table, principles, way)
+    if release is None:
+        return
+    shown = release.frame("arrow").to_pylist()
+    for row in table.frame("arrow").to_pylist():
+        assert any(
+            s["ill"] == row["ill"] and all(_covers(s[c], row[c], c) for c in ("age", "tree", "town")) for s in shown
+        )
+
+
+@given(tables(), requirements, ways)
+def test_the_divergence_is_that_of_rows_spread_over_their_boxes(table: Table, principles: list[Any], way: Any) -> None:
+    """KL by enumeration: each published row gives every point of its box the same share."""
+    release = published(table, principles, way)
+    if release is None:
+        return
+    rows = table.frame("arrow").to_pylist()
+    names = ("age", "tree", "town")
+    domains = {}
+    for name in names:
+        column = table[name]
+        values = column.values.to_pylist()
+        domains[name] = [v for v, there in zip(values, column.mask(table.domain), strict=True) if there]
+    inferred: dict[tuple[Any, ...], float] = defaultdict(float)
+    for shown in release.frame("arrow").to_pylist():
+        box = [[v for v in domains[n] if _covers(shown[n], v, n)] for n in names]
+        area = math.prod(len(side) for side in box)
+        for a in box[0]:
+            for b in box[1]:
+                for c in box[2]:
+                    inferred[a, b, c, shown["ill"]] += 1 / area / len(rows)
+    own = Counter((r["age"], r["tree"], r["town"], r["ill"]) for r in rows)
+    expected = sum(n / len(rows) * math.log(n / len(rows) / inferred[cell]) for cell, n in own.items())
+    assert jali.measure(release, table).kl == pytest.approx(max(expected, 0.0), abs=1e-9)
+    assert release.manifest.metrics["kl"] == pytest.approx(max(expected, 0.0), abs=1e-9)
+
+
+@given(tables(), requirements, ways)
+def test_an_estimate_of_everything_is_everybody(table: Table, principles: list[Any], way: Any) -> None:
+    release = published(table, principles, way)
+    if release is not None:
+        assert float(release.estimate().count()) == pytest.approx(table.rows)
+        assert float(release.estimate().count("ill = 'flu'")) == Counter(table.frame("arrow")["ill"].to_pylist())["flu"]
+
+
+def test_people_are_counted_where_a_person_has_several_rows() -> None:
+    """Three rows of one person are one person, in a partition too."""
+    frame = pa.table({"age": [1, 1, 1, 2, 9, 9], "ill": list("abcabb"), "who": [1, 1, 1, 2, 3, 4]})
+    table = jali.table(frame, quasi=["age"], sensitive=["ill"], person="who")
+    release = jali.partition(table, [jali.KAnonymity(2)])
+    assert jali.audit(release).k >= 2
+
+
+def test_weights_are_published_as_means_of_the_groups() -> None:
+    frame = pa.table({"age": [1, 1, 9, 9], "w": [1.0, 3.0, 5.0, 7.0], "ill": list("abab")})
+    table = jali.table(frame, quasi=["age"], sensitive=["ill"], weights="w")
+    release = jali.partition(table, [jali.KAnonymity(2)])
+    assert sorted(release.frame("arrow")["w"].to_pylist()) == [2.0, 2.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ({"mode": "strikt"}, 'did you mean "strict"'),
+        ({"split": "rang"}, 'did you mean "range"'),
+        ({"show": "sets"}, 'did you mean "set"'),
+        ({"show": {"agee": "set"}}, 'did you mean "age"'),
+        ({"show": {"town": "interval"}}, 'column "town" has no intervals'),
+        ({"threads": 0}, "threads must be a whole number"),
+    ],
+)
+def test_wrong_words_are_answered_with_the_right_ones(way: dict[str, Any], message: str) -> None:
+    frame = pa.table({"age": [1, 2, 3, 4], "town": list("abab"), "ill": list("abab")})
+    table = jali.table(frame, quasi=["age", "town"], sensitive=["ill"])
+    with pytest.raises(InputError, match=message):
+        jali.partition(table, [jali.KAnonymity(2)], **way)
+
+
+def test_a_partition_cannot_be_repaired_or_believed_and_says_so() -> None:
+    frame = pa.table({"age": [1, 2, 3, 4], "ill": list("abab")})
+    table = jali.table(frame, quasi=["age"], sensitive=["ill"])
+    release = jali.partition(table, [jali.KAnonymity(2)])
+    with pytest.raises(InputError, match="partition the table again"):
+        jali.repair(release, [jali.DistinctDiversity(2)])
+    with pytest.raises(InputError, match="generalize the table instead"):
+        jali.beliefs(release, table)
