@@ -98,9 +98,7 @@ def _partition(table: Table, boxes: Boxes, shown: NDArray[np.int32], groups: int
     return Partition(group, groups, {})
 
 
-def _manifest(
-    table: Table, groups: int, principles: tuple[Principle, ...], method: Mapping[str, Any]
-) -> Manifest:
+def _manifest(table: Table, groups: int, principles: tuple[Principle, ...], method: Mapping[str, Any]) -> Manifest:
     return Manifest(
         kind=Partitioned.kind,
         method=dict(method),
@@ -114,5 +112,3 @@ def _manifest(
         },
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
     )
-
-

@@ -42,7 +42,9 @@ def summary(release: Generalized) -> str:
     """What `print(release)` shows."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
     who = "" if counts["one_row_per_person_assumed"] else f" about {many(counts['people'], 'person', 'people')}"
-    lines = [f"{release.kind.capitalize()} release: {many(counts['rows'], 'row')}{who} in {many(counts['groups'], 'group')}"]
+    lines = [
+        f"{release.kind.capitalize()} release: {many(counts['rows'], 'row')}{who} in {many(counts['groups'], 'group')}"
+    ]
     if counts["suppressed"]:
         are, own = ("is", "its") if counts["suppressed"] == 1 else ("are", "their")
         rows = many(counts["suppressed"], "row")
