@@ -1,6 +1,8 @@
 """Compiled parts of local recoding: boxes of groups, what joining two of them costs, and whether groups hold."""
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.
+# ruff: noqa: PLR0917
+# Kernels are called by position.
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ from numpy.typing import NDArray
 from jali.principles.counts import Floats, Ints
 from jali.search.kernels import SEEN, WHOLE, holds, inner
 from jali.search.mondrian_rules import Rules
-from jali.search.recode_plan import OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
+from jali.search.recode_plan import JOINT, NODES, OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
 
 
-LEVEL, CODE = range(2)
+LEVEL, CODE, NUMBER = range(3)
 
 
 class Boxes(NamedTuple):
     """The box of each slot: the level and a code of each column, or the bits of its sets; its rows and its price."""
 
-    box: Ints  # (slots, 2, columns): level, code
+    box: Ints  # (slots, 3, columns): level, code, number of the node
     bits: NDArray[np.uint64]  # (slots, words), without words where boxes are not sets
     rows: Ints  # (slots,)
     price: Floats  # (slots,) what all its rows cost
@@ -56,15 +58,18 @@ def price(logs: bool, cost: float, rows: int) -> float:
 
 @inner
 def joint_cost(
-    node: NDArray[np.int32], cost: Floats, column: Ints, box: Ints, bits: NDArray[np.uint64], i: int, j: int, most: float
-) -> float:
+    joint: Floats, cost: Floats, node: NDArray[np.int32], column: Ints, box: Ints, bits: NDArray[np.uint64],
+    i: int, j: int, most: float,
+) -> float:  # fmt: skip
     """What the smallest box around two boxes costs a row, or anything above `most` where it is more than that.
 
     It takes arrays, not tuples of them: numba counts references whenever it takes one out of a tuple.
     """
     total = 0.0
     for a in range(column.shape[1]):
-        if bits.shape[1]:
+        if len(joint):
+            total += joint[column[JOINT, a] + box[i, NUMBER, a] * column[NODES, a] + box[j, NUMBER, a]]
+        elif bits.shape[1]:
             covered = 0
             for w in range(column[WORD, a], column[WORD, a] + column[WORDS, a]):
                 covered += values_in(bits[i, w] | bits[j, w])
@@ -94,6 +99,7 @@ def place(layout: Layout, boxes: Boxes, slot: int, c: int) -> None:
     for a in range(layout.column.shape[1]):
         v = layout.codes[c, a]
         boxes.box[slot, LEVEL, a], boxes.box[slot, CODE, a] = 0, v
+        boxes.box[slot, NUMBER, a] = layout.number[layout.column[OFFSET, a] + v]
         if layout.words:
             boxes.bits[slot, layout.column[WORD, a] + v // 64] |= np.uint64(1) << np.uint64(v % 64)
     boxes.rows[slot] = layout.rows[c]
@@ -103,7 +109,7 @@ def place(layout: Layout, boxes: Boxes, slot: int, c: int) -> None:
 @inner
 def join(layout: Layout, boxes: Boxes, i: int, j: int, slot: int) -> None:
     """Make a slot (it may be i) the smallest box around two boxes, with the rows of both."""
-    node, column, box = layout.node, layout.column, boxes.box
+    node, number, column, box = layout.node, layout.number, layout.column, boxes.box
     for a in range(column.shape[1]):
         level = max(box[i, LEVEL, a], box[j, LEVEL, a])
         at = column[OFFSET, a] + level * column[SIZE, a]
@@ -111,6 +117,7 @@ def join(layout: Layout, boxes: Boxes, i: int, j: int, slot: int) -> None:
             at += column[SIZE, a]
             level += 1
         box[slot, LEVEL, a], box[slot, CODE, a] = level, box[i, CODE, a]
+        box[slot, NUMBER, a] = number[at + box[i, CODE, a]]
     for w in range(layout.words):
         boxes.bits[slot, w] = boxes.bits[i, w] | boxes.bits[j, w]
     boxes.rows[slot] = boxes.rows[i] + boxes.rows[j]
@@ -119,7 +126,8 @@ def join(layout: Layout, boxes: Boxes, i: int, j: int, slot: int) -> None:
 
 @inner
 def _set_price(layout: Layout, boxes: Boxes, slot: int) -> None:
-    cost = joint_cost(layout.node, layout.cost, layout.column, boxes.box, boxes.bits, slot, slot, np.inf)
+    costs, column = layout.cost, layout.column
+    cost = joint_cost(layout.joint, costs, layout.node, column, boxes.box, boxes.bits, slot, slot, np.inf)
     boxes.price[slot] = price(layout.logs, cost, boxes.rows[slot])
 
 
@@ -127,7 +135,7 @@ def _set_price(layout: Layout, boxes: Boxes, slot: int) -> None:
 def new_boxes(layout: Layout, slots: int) -> Boxes:
     """Room for so many boxes."""
     return Boxes(
-        np.zeros((slots, 2, layout.column.shape[1]), np.int64),
+        np.zeros((slots, 3, layout.column.shape[1]), np.int64),
         np.zeros((slots, layout.words), np.uint64),
         np.zeros(slots, np.int64),
         np.zeros(slots),

@@ -13,7 +13,7 @@ from jali.principles.counts import Bools, Floats, Ints
 from jali.search.kernels import inner, njit
 from jali.search.mondrian_rules import Rules
 from jali.search.recode_boxes import (
-    CODE, LEVEL, Boxes, Entries, fill, join, joint_cost, most_cost, new_boxes, place, price, tally, verdict,
+    Boxes, Entries, fill, join, joint_cost, most_cost, new_boxes, place, price, tally, verdict,
 )  # fmt: skip
 from jali.search.recode_plan import OFFSET, SIZE, Layout
 
@@ -117,7 +117,7 @@ def nearest(layout: Layout, group: Ints, groups: int, failing: Bools) -> Ints:
     boxes = new_boxes(layout, groups + 1)
     fill(layout, boxes, group, groups)
     found = np.full(groups, -1, np.int64)
-    node, cost, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    joint, cost, node, column, logs = layout.joint, layout.cost, layout.node, layout.column, layout.logs
     box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     for i in range(groups):
         least = np.inf
@@ -125,7 +125,7 @@ def nearest(layout: Layout, group: Ints, groups: int, failing: Bools) -> Ints:
             if j != i:
                 both, n = priced[i] + priced[j], rows[i] + rows[j]
                 most = most_cost(logs, least + both, n)
-                more = price(logs, joint_cost(node, cost, column, box, bits, i, j, most), n) - both
+                more = price(logs, joint_cost(joint, cost, node, column, box, bits, i, j, most), n) - both
                 if more < least - LESS or found[i] < 0:
                     least, found[i] = more, j
     return found
@@ -178,7 +178,7 @@ def pair_up(layout: Layout, group: Ints, groups: int) -> tuple[Ints, Ints]:
 @inner
 def _partners(layout: Layout, boxes: Boxes, active: Ints, stale: Bools, least: Floats, partner: Ints) -> None:
     """The cheapest partner of every box that is stale, and of every other one for which such a box is cheaper."""
-    node, cost, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    joint, cost, node, column, logs = layout.joint, layout.cost, layout.node, layout.column, layout.logs
     box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     for i in active:
         if stale[i]:
@@ -193,7 +193,7 @@ def _partners(layout: Layout, boxes: Boxes, active: Ints, stale: Bools, least: F
                 continue
             both, n = priced[i] + priced[j], rows[i] + rows[j]
             most = most_cost(logs, max(least[i], least[j]) + both, n)
-            more = price(logs, joint_cost(node, cost, column, box, bits, i, j, most), n) - both
+            more = price(logs, joint_cost(joint, cost, node, column, box, bits, i, j, most), n) - both
             if more < least[i] - LESS:
                 least[i], partner[i] = more, j
             if more < least[j] - LESS:
@@ -281,7 +281,8 @@ def _without(layout: Layout, boxes: Boxes, member: int, after: Ints, c: int, spa
 def _copy(layout: Layout, boxes: Boxes, source: int, target: int) -> None:
     boxes.rows[target] = 0
     for a in range(layout.column.shape[1]):
-        boxes.box[target, LEVEL, a], boxes.box[target, CODE, a] = boxes.box[source, LEVEL, a], boxes.box[source, CODE, a]
+        for part in range(boxes.box.shape[1]):
+            boxes.box[target, part, a] = boxes.box[source, part, a]
     for w in range(layout.words):
         boxes.bits[target, w] = boxes.bits[source, w]
     boxes.rows[target], boxes.price[target] = boxes.rows[source], boxes.price[source]
@@ -292,7 +293,7 @@ def _cheapest(
     layout: Layout, boxes: Boxes, own: int, g: int, groups: int, gain: float, near: Ints, cost: Floats
 ) -> int:
     """The groups that become dearer by less than the gain when the combination joins them, the cheapest first."""
-    node, costs, column, logs = layout.node, layout.cost, layout.column, layout.logs
+    joint, costs, node, column, logs = layout.joint, layout.cost, layout.node, layout.column, layout.logs
     box, bits, rows, priced = boxes.box, boxes.bits, boxes.rows, boxes.price
     found = 0
     for h in range(groups):
@@ -301,7 +302,7 @@ def _cheapest(
             continue
         n = rows[h] + rows[own]
         most = most_cost(logs, limit + priced[h], n)
-        more = price(logs, joint_cost(node, costs, column, box, bits, h, own, most), n) - priced[h]
+        more = price(logs, joint_cost(joint, costs, node, column, box, bits, h, own, most), n) - priced[h]
         if more >= limit - LESS:
             continue
         at = min(found, NEAREST - 1)

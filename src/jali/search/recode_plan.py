@@ -1,4 +1,4 @@
-"""What local recoding works on: combinations, what their boxes cost, and the lattice nodes in the order of their loss."""
+"""What local recoding works on: combinations, what their boxes cost, and the lattice nodes in order of their loss."""
 
 from __future__ import annotations
 
@@ -19,28 +19,33 @@ OBJECTIVES: tuple[Objective, ...] = ("kl", "granularity")
 SHOWS: tuple[RecodeShow, ...] = ("taxonomy", "set")
 PEELS: tuple[Peel, ...] = ("size", "principle")
 
-NODES = 4096
+WALKED = 4096
 """The most lattice nodes that are walked; of a larger lattice some levels are left out."""
+JOINED = 1 << 20
+"""The most pairs of taxonomy nodes whose joint cost is kept in a table; with more, each is looked for in the tree."""
 
 
-SIZE, OFFSET, SPREAD, WORD, WORDS = range(5)
+SIZE, OFFSET, SPREAD, WORD, WORDS, NODES, JOINT = range(7)
 """The rows of `Layout.column`."""
 
 
 class Layout(NamedTuple):
     """Combinations, the taxonomy above each of their codes, and what a box costs each of its rows.
 
-    Level l of code v of a column stands at its offset + l · size + v of `node`, `mark` and `cost`. A set of m values
-    costs `cost[spread + m]`; its bits are so many words.
+    Level l of code v of a column stands at its offset + l · size + v of `node`, `number`, `mark` and `cost`. A set of m
+    values costs `cost[spread + m]`; its bits are so many words.
     """
 
     codes: NDArray[np.int32]  # (combinations, columns)
     rows: Ints  # (combinations,) what costs are multiplied by
     people: Ints  # (combinations,) what promises are about; persons who are in several combinations count in each
-    column: Ints  # (5, columns): values, offset, where the costs of sets begin, first word of its bits, how many words
+    column: Ints  # (7, columns): values, offset, where the costs of sets begin, first word of its bits, how many
+    #               words, nodes of all levels, where their joint costs begin
     node: NDArray[np.int32]
     mark: Ints  # a random number of each node: the sum over columns tells the classes of a lattice node apart
     cost: Floats  # of the smallest node that covers a group, then of sets, for each of its rows
+    number: NDArray[np.int32]  # of each node among those of all levels of its column
+    joint: Floats  # what the smallest node that covers two nodes costs; empty where there are too many
     words: int  # of all columns; 0 where boxes are products of taxonomy nodes, not of sets
     logs: bool  # whether a group of n rows costs n (cost − log n), as KL has it, or n · cost
 
@@ -55,13 +60,22 @@ def layout_of(table: Table, objective: Objective, show: RecodeShow) -> Layout:
     size = np.array([len(column.values) for column in quasi], dtype=np.int64)
     words = -(-size // 64)
     spread = _starts([len(one) for one in spreads]) + sum(len(one) for one in costs)
+    below = [np.cumsum([0, *stack.max(axis=1) + 1]) for stack in stacks]  # nodes of the levels below each
+    nodes = np.array([each[-1] for each in below], dtype=np.int64)
+    pairs = nodes * nodes
+    small = int(pairs.sum()) <= JOINED and show != "set"
+    joint = [_joint(s, b, c) for s, b, c in zip(stacks, below, costs, strict=True)] if small else [np.zeros(0)]
     add = lambda amount: np.bincount(frequencies.combination, weights=amount, minlength=combinations)  # noqa: E731
     return Layout(
         codes=np.ascontiguousarray(frequencies.codes, dtype=np.int32),
         rows=add(frequencies.rows).astype(np.int64),
         people=add(frequencies.people).astype(np.int64),
-        column=np.stack([size, _starts([s.size for s in stacks]), spread, _starts(words.tolist()), words]),
+        column=np.stack(
+            [size, _starts([s.size for s in stacks]), spread, _starts(words.tolist()), words, nodes, _starts(pairs.tolist())]
+        ),
         node=np.concatenate([stack.ravel() for stack in stacks]).astype(np.int32),
+        number=np.concatenate([(s + b[:-1, None]).ravel() for s, b in zip(stacks, below, strict=True)]).astype(np.int32),
+        joint=np.concatenate(joint),
         mark=_marks(stacks),
         cost=np.concatenate([*costs, *spreads]),
         words=int(words.sum()) if show == "set" else 0,
@@ -89,12 +103,25 @@ def _costs(column: Column, table: Table, spread: Floats) -> Floats:
     return spread[np.concatenate(sizes)]
 
 
+def _joint(stack: NDArray[np.int32], below: Ints, cost: Floats) -> Floats:
+    """The cost of the smallest node that covers two nodes, for all pairs of a column's nodes: (nodes · nodes,)."""
+    costs = cost.reshape(stack.shape)
+    level = np.repeat(np.arange(len(stack)), np.diff(below))
+    code = np.zeros(below[-1], dtype=np.int64)
+    for here, nodes in enumerate(stack):
+        code[below[here] + nodes] = np.arange(len(nodes))
+    joint = np.full((len(code), len(code)), costs[-1, 0])
+    for here in range(len(stack) - 1, -1, -1):
+        at = np.where(level <= here, stack[here, code], -1 - np.arange(len(code)))  # nodes above meet nothing down here
+        rows, columns = np.nonzero(at[:, None] == at[None, :])
+        meet = (level[rows] <= here) & (level[columns] <= here)
+        joint[rows[meet], columns[meet]] = costs[here, code[rows[meet]]]
+    return joint.ravel()
+
+
 def _marks(stacks: list[NDArray[np.int32]]) -> Ints:
     random = np.random.default_rng(0)  # any numbers do, but the same ones every time
-    marks = []
-    for stack in stacks:
-        for nodes in stack:
-            marks.append(random.integers(-(2**62), 2**62, size=int(nodes.max()) + 1)[nodes])
+    marks = [random.integers(-(2**62), 2**62, size=int(nodes.max()) + 1)[nodes] for stack in stacks for nodes in stack]
     return np.concatenate(marks).astype(np.int64)
 
 
@@ -129,7 +156,7 @@ def _means(layout: Layout, a: int) -> Floats:
 def _nodes(levels: list[int]) -> Ints:
     """All nodes of the lattice; where they are too many, fewer levels of the tallest columns, then columns in step."""
     axes = [[(level,) for level in range(count)] for count in levels]
-    while math.prod(len(axis) for axis in axes) > NODES:
+    while math.prod(len(axis) for axis in axes) > WALKED:
         tallest = max(range(len(axes)), key=lambda i: len(axes[i]))
         if len(axes[tallest]) > 2:
             del axes[tallest][len(axes[tallest]) // 2]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.releases.base import Release, load
