@@ -162,7 +162,7 @@ def _round_width(width: float, *, whole: bool) -> Number:
     power = Fraction(10) ** math.floor(math.log10(width))
     nice = next(m * power for m in (1, 2, 5, 10) if float(m * power) >= width * (1 - 1e-12))
     if whole:
-        nice = max(nice, Fraction(1))
+        nice = max(nice, Fraction(2))
     return int(nice) if nice.denominator == 1 else nice
 
 

@@ -187,9 +187,11 @@ def publish(
     if table.person is not None:
         people = people_table(table, partition, made)
     weight = mean_weight(table, partition.group[frequencies.row_combination])
+    told = {"groups": partition.groups, "suppressed": _suppressed(table, partition)}
+    manifest = manifest_of(Generalized.kind, table, principles, method, **told)
     release = Generalized(
         tuple(replace(column, codes=column.codes[order]) for column in made),
-        _manifest(table, partition, principles, method),
+        replace(manifest, metrics=asdict(_costs(table, partition))),
         weight=None if weight is None else weight[order],
         weight_name=table.weight_name,
         people=people,
@@ -199,24 +201,35 @@ def publish(
     return release
 
 
-def _manifest(
-    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]
+def manifest_of(
+    kind: str,
+    table: Table,
+    principles: tuple[Principle, ...],
+    method: Mapping[str, Any],
+    *,
+    groups: int,
+    suppressed: int,
 ) -> Manifest:
-    suppressed = int(np.bincount(partition.group[table.frequencies.combination], weights=table.frequencies.rows)[-1])
+    """The manifest of a release of this table, without its metrics."""
     return Manifest(
-        kind=Generalized.kind,
+        kind=kind,
         method=dict(method),
         principles=principles,
         counts={
             "rows": table.rows,
             "people": table.people,
-            "groups": partition.groups,
-            "suppressed": suppressed if partition.suppressed else 0,
+            "groups": groups,
+            "suppressed": suppressed,
             "one_row_per_person_assumed": table.person_name is None,
         },
-        metrics=asdict(_costs(table, partition)),
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
     )
+
+
+def _suppressed(table: Table, partition: Partition) -> int:
+    """How many rows are suppressed."""
+    rows = np.bincount(partition.group[table.frequencies.combination], weights=table.frequencies.rows)
+    return int(rows[-1]) if partition.suppressed else 0
 
 
 def _costs(table: Table, partition: Partition) -> Costs:

@@ -15,9 +15,9 @@ from jali.errors import InputError
 from jali.principles.base import Principle, principles_of
 from jali.progress import Step, watched
 from jali.releases.asked import require_two
-from jali.releases.base import Manifest, fresh_order
+from jali.releases.base import fresh_order
 from jali.releases.display import Show, publish_groups, shows_of
-from jali.releases.generalized import Generalized, Requirement, mean_weight
+from jali.releases.generalized import Generalized, Requirement, manifest_of, mean_weight
 from jali.releases.original import holder_costs
 from jali.releases.people import people_table
 from jali.releases.present import only_present
@@ -77,7 +77,7 @@ def publish_boxes(
     weight = mean_weight(table, shown.astype(np.int64))
     release = Partitioned(
         tuple(replace(column, codes=column.codes[order]) for column in made),
-        _manifest(table, len(first), principles, method),
+        manifest_of(Partitioned.kind, table, principles, method, groups=len(first), suppressed=0),
         weight=None if weight is None else weight[order],
         weight_name=table.weight_name,
         people=None if table.person is None else people_table(table, _partition(table, boxes, shown, len(first)), made),
@@ -96,19 +96,3 @@ def _partition(table: Table, boxes: Boxes, shown: NDArray[np.int32], groups: int
     group = np.zeros(table.frequencies.combinations, dtype=np.int64)
     group[table.frequencies.row_combination] = shown
     return Partition(group, groups, {})
-
-
-def _manifest(table: Table, groups: int, principles: tuple[Principle, ...], method: Mapping[str, Any]) -> Manifest:
-    return Manifest(
-        kind=Partitioned.kind,
-        method=dict(method),
-        principles=principles,
-        counts={
-            "rows": table.rows,
-            "people": table.people,
-            "groups": groups,
-            "suppressed": 0,
-            "one_row_per_person_assumed": table.person_name is None,
-        },
-        domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
-    )
