@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jali.releases.base import load
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
+    from jali.releases.recoded import recode
     from jali.releases.repair import repair
     from jali.risk.audit import audit
     from jali.risk.beliefs import beliefs
@@ -57,6 +58,7 @@ _WHERE = {
     "minimal": "jali.releases.generalized",
     "partition": "jali.releases.partitioned",
     "read": "jali.sources.files",
+    "recode": "jali.releases.recoded",
     "repair": "jali.releases.repair",
     "suppress": "jali.encoding.builders",
     "table": "jali.sources.frames",
@@ -91,6 +93,7 @@ __all__ = [
     "minimal",
     "partition",
     "read",
+    "recode",
     "repair",
     "suppress",
     "table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import Principle, principles_of
+from jali.principles.counts import Ints
 from jali.progress import Step, watched
 from jali.releases.asked import require_two
 from jali.releases.base import fresh_order
@@ -23,13 +24,50 @@ from jali.releases.people import people_table
 from jali.releases.present import only_present
 from jali.releases.published import publish_exact
 from jali.search.groups import Partition
-from jali.search.mondrian import Boxes, Mode, Split, mondrian
+from jali.search.mondrian import Mode, Split, mondrian
 
 
 class Partitioned(Generalized):
     """A table whose quasi-identifiers each group shows as tightly as its own values allow."""
 
     kind: ClassVar[str] = "partitioned"
+
+    @classmethod
+    def of_groups(
+        cls, table: Table, group: Ints, groups: int, principles: tuple[Principle, ...], *, method: Mapping[str, Any],
+        shows: Mapping[str, Show],
+    ) -> Self:  # fmt: skip
+        """The release of groups (`group` is that of each record), each shown by its own values."""
+        made = [
+            publish_groups(c, group, groups, shows[c.name]) if c.role == "quasi" else publish_exact(c)
+            for c in table.columns
+        ]
+        # boxes that show the same are one published group
+        shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
+        records = np.arange(table.records)
+        order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
+        order = order[fresh_order(table.rows)]
+        weight = mean_weight(table, shown.astype(np.int64))
+        release = cls(
+            tuple(replace(column, codes=column.codes[order]) for column in made),
+            manifest_of(cls.kind, table, principles, method, groups=len(first), suppressed=0),
+            weight=None if weight is None else weight[order],
+            weight_name=table.weight_name,
+            people=None if table.person is None else people_table(table, _partition(table, shown, len(first)), made),
+            origin=table.origin,
+        )
+        costs = vars(holder_costs(release, table, table.domain))
+        metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+        release.manifest = replace(release.manifest, metrics=metrics)
+        release.verify()
+        return release
+
+
+def _partition(table: Table, shown: NDArray[np.int32], groups: int) -> Partition:
+    """The published groups of the table's combinations."""
+    group = np.zeros(table.frequencies.combinations, dtype=np.int64)
+    group[table.frequencies.row_combination] = shown
+    return Partition(group, groups, {})
 
 
 def partition(
@@ -55,44 +93,10 @@ def partition(
     with watched("partitioning", on_step) as step:
         boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step)
     method = {"name": "partition", "mode": mode, "split": split, "show": shows}
-    release = publish_boxes(table, boxes, required, method, shows)
-    release.search = {"checked": boxes.checked}
-    return release
-
-
-def publish_boxes(
-    table: Table, boxes: Boxes, principles: tuple[Principle, ...], method: Mapping[str, Any], shows: Mapping[str, Show]
-) -> Partitioned:
-    """The release of groups, each shown by its own values."""
     group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
     assert group is not None
-    made = [
-        publish_groups(c, group, boxes.groups, shows[c.name]) if c.role == "quasi" else publish_exact(c)
-        for c in table.columns
-    ]
-    # boxes that show the same are one published group
-    shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
-    records = np.arange(table.records)
-    order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
-    weight = mean_weight(table, shown.astype(np.int64))
-    release = Partitioned(
-        tuple(replace(column, codes=column.codes[order]) for column in made),
-        manifest_of(Partitioned.kind, table, principles, method, groups=len(first), suppressed=0),
-        weight=None if weight is None else weight[order],
-        weight_name=table.weight_name,
-        people=None if table.person is None else people_table(table, _partition(table, boxes, shown, len(first)), made),
-        origin=table.origin,
-    )
-    costs = vars(holder_costs(release, table, table.domain))
-    metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
-    release.manifest = replace(release.manifest, metrics=metrics)
-    release.verify()
-    return release
-
-
-def _partition(table: Table, boxes: Boxes, shown: NDArray[np.int32], groups: int) -> Partition:
-    if boxes.group is None:
+    if table.person is not None and boxes.group is None:
         raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
-    group = np.zeros(table.frequencies.combinations, dtype=np.int64)
-    group[table.frequencies.row_combination] = shown
-    return Partition(group, groups, {})
+    release = Partitioned.of_groups(table, group, boxes.groups, required, method=method, shows=shows)
+    release.search = {"checked": boxes.checked}
+    return release

@@ -38,6 +38,12 @@ def many(number: int, one: str, more: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def not_covered(release: Generalized) -> tuple[str, ...]:
+    """What the promises of a release do not speak of."""
+    known = release.manifest.method.get("known_algorithm")
+    return NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+
+
 def summary(release: Generalized) -> str:
     """What `print(release)` shows."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
@@ -56,7 +62,7 @@ def summary(release: Generalized) -> str:
     lines.append(f"  against {ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
-    lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED)]
+    lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
     lines.append("Cost")
     lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
     if "kl" not in metrics:

@@ -16,7 +16,7 @@ from jali.principles import EntropyDiversity, TCloseness
 from jali.principles.counts import Cells, Counts
 from jali.releases.base import Release, load
 from jali.releases.generalized import Generalized
-from jali.releases.summary import ATTACKER, NOT_COVERED
+from jali.releases.summary import ATTACKER, NOT_COVERED, not_covered
 from jali.risk.figures import NEARLY, Audit, Homogeneity, OtherAudit, SensitiveAudit
 
 __all__ = ["NEARLY", "Audit", "Homogeneity", "OtherAudit", "SensitiveAudit", "audit", "figures"]
@@ -46,7 +46,9 @@ def audit(
     frequencies = table.frequencies
     counts = frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations)
     named = table.person_name is not None
-    return figures(counts, notes=_notes(person_named=named, spread=frequencies.spread_people, released=False))
+    return figures(
+        counts, notes=_notes(person_named=named, spread=frequencies.spread_people, not_covered=NOT_COVERED[:1])
+    )
 
 
 def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
@@ -62,7 +64,7 @@ def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: st
     return table(what, quasi={name: suppress() for name in quasi}, sensitive=sensitive, person=person)
 
 
-def _notes(*, person_named: bool, spread: bool, released: bool) -> tuple[str, ...]:
+def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) -> tuple[str, ...]:
     """What the figures assume, and what they do not speak of."""
     notes = [f"the figures are for {ATTACKER}"]
     if not person_named:
@@ -71,7 +73,7 @@ def _notes(*, person_named: bool, spread: bool, released: bool) -> tuple[str, ..
         notes.append(
             "not covered: whoever knows several groups that one person's rows are in can narrow that person down"
         )
-    return (*notes, *(f"not covered: {text}" for text in (NOT_COVERED if released else NOT_COVERED[:1])))
+    return (*notes, *(f"not covered: {text}" for text in not_covered))
 
 
 def _audit_release(release: Release) -> Audit:
@@ -80,7 +82,8 @@ def _audit_release(release: Release) -> Audit:
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)
     spread = int(counts.size.sum()) > int(release.manifest.counts.get("people", 0))
     other = _other(release) if isinstance(release, Generalized) else None
-    notes = _notes(person_named=named, spread=spread, released=True)
+    limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
+    notes = _notes(person_named=named, spread=spread, not_covered=limits)
     return figures(counts, kept=kept, other=other, notes=notes)
 
 

@@ -1,0 +1,56 @@
+"""Recoded releases: local recoding, in which no box is wider than its own group needs and boxes may overlap."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jali.encoding.table import Table
+from jali.principles.base import principles_of
+from jali.progress import Step, watched
+from jali.releases.asked import require_two
+from jali.releases.generalized import Requirement
+from jali.releases.partitioned import Partitioned
+from jali.releases.present import only_present
+from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
+
+KNOWN_ALGORITHM: dict[Peel, str] = {
+    "size": "whoever knows the algorithm learns that of two classes published together one failed, though not which",
+    "principle": "whoever knows the algorithm learns which classes failed the promises before they were merged",
+}
+"""What the way of peeling gives away; saved with the release."""
+
+
+class Recoded(Partitioned):
+    """A table recoded group by group."""
+
+    kind: ClassVar[str] = "recoded"
+
+
+def recode(
+    table: Table,
+    principles: Requirement,
+    *,
+    objective: Objective = "kl",
+    peel: Peel = "size",
+    show: RecodeShow = "taxonomy",
+    on_step: Step | None = None,
+) -> Recoded:
+    """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
+
+    `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
+    alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
+    "taxonomy" (the smallest node that covers a group) or "set" (its values).
+    """
+    required = principles_of(principles)
+    require_two(table)
+    table = only_present(table)
+    with watched("recoding", on_step) as step:
+        found = recode_groups(table, required, objective=objective, show=show, peel=peel, on_step=step)
+    shows = dict.fromkeys((column.name for column in table.quasi), found.show)
+    method = {
+        "name": "recode", "objective": objective, "peel": peel, "show": shows, "known_algorithm": KNOWN_ALGORITHM[peel],
+    }  # fmt: skip
+    group = found.group[table.frequencies.row_combination]
+    release = Recoded.of_groups(table, group, found.groups, required, method=method, shows=shows)
+    release.search = {"checked": found.checked}
+    return release

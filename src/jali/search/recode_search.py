@@ -1,0 +1,279 @@
+"""The search behind local recoding: peel, then pair classes up by size alone or move combinations by the principles."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jali.encoding.table import Table
+from jali.principles.base import Principle, hold
+from jali.principles.counts import Bools, Floats, Ints
+from jali.progress import Step
+from jali.search.frontier import frontier
+from jali.search.lattice import LARGEST, Lattice
+from jali.search.metrics import Costing
+from jali.search.mondrian_rules import Rules, rules_of
+from jali.search.recode_plan import Objective, RecodeShow, layout_of, walk_of
+
+if TYPE_CHECKING:
+    from jali.search.recode_boxes import Entries
+
+Groups = tuple[Ints, int]
+
+THRESHOLDS: dict[Objective, tuple[Fraction, ...]] = {
+    "kl": (Fraction(4),),
+    "granularity": (Fraction(5, 3), Fraction(7, 3), Fraction(10, 3)),
+}
+"""People of the first classes, as multiples of the least that any group can have, when diversity is judged later.
+
+Each is tried and the best is taken; measured on Adult, where neighbours differ by some hundredths without a pattern.
+"""
+LEAVES = 2500
+"""The most classes that are paired up, since each looks at all others; with more, classes are made larger."""
+MOVES = 1 << 30
+"""The most pairs of a combination and a group that moving looks at; with more, nothing is moved."""
+MOVES_AT_ONCE = 1 << 25  # of them between two steps that are heard
+AT_ONCE = 256  # nodes walked between two steps that are heard
+
+
+class Search:
+    """One search: the table laid out, its lattice nodes in order, and what has been judged."""
+
+    def __init__(
+        self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step
+    ) -> None:
+        prepare_kernels()
+        self.table, self.principles, self.objective, self.step = table, principles, objective, step
+        self.frequencies = table.frequencies
+        self.layout = layout_of(table, objective, show)
+        self.walk = walk_of(self.layout)
+        self.least = max(p.least_size() for p in principles)  # where persons are named, no more than a good start
+        self.checked = 0
+
+    # -- what groups cost -----------------------------------------------------------------------------------------
+
+    def reached(self, group: Ints, groups: int) -> float:
+        """Granularity, or the KL-divergence in nats as if no other box overlapped the own box of a group."""
+        rows, cost = self._row_costs(group, groups)
+        if self.objective == "granularity":
+            return 1.0 - float(rows @ cost) / float(rows.sum())
+        f = self.frequencies
+        values, total = len(f.joint), float(f.weight.sum())
+        mean = np.bincount(group[f.combination], weights=f.weight, minlength=groups) / rows
+        cell, index = np.unique(group[f.combination] * values + f.value, return_inverse=True)
+        of = cell // values
+        mass = np.bincount(index, weights=f.rows) * mean[of] / total
+        density = mass * np.exp(-cost)[of]
+        weight = np.bincount(index, weights=f.weight)
+        return Costing(self.table).entropy_term - float(weight @ np.log(density)) / total
+
+    def _row_costs(self, group: Ints, groups: int) -> tuple[Floats, Floats]:
+        from jali.search.recode_tree import prices
+
+        rows = np.bincount(group, weights=self.layout.rows, minlength=groups).astype(np.float64)
+        cost: Floats = prices(self.layout, group, groups) / rows
+        return rows, cost + np.log(rows) if self.layout.logs else cost
+
+    def widest(self, group: Ints, groups: int) -> Bools:
+        """Which groups are shown as everything in every column: (groups,)."""
+        _, cost = self._row_costs(group, groups)
+        return np.asarray(cost >= self._row_costs(np.zeros_like(group), 1)[1][0] - 1e-9)
+
+    # -- peeling --------------------------------------------------------------------------------------------------
+
+    def _peel(self, rules: Rules, entries: Entries) -> Groups:
+        """The classes that hold at the first node where they do; -1 for what never does."""
+        from jali.search.recode_peel import peel
+
+        group, groups, nodes = np.full(self.frequencies.combinations, -1, dtype=np.int64), 0, len(self.walk.levels)
+        for begin in range(0, nodes, AT_ONCE):
+            self.step(begin, nodes)
+            end = min(begin + AT_ONCE, nodes)
+            groups, left, checked = peel(self.layout, entries, rules, self.walk.levels, begin, end, group, groups)
+            self.checked += checked
+            if left == 0:
+                break
+        return group, groups
+
+    def _classes(self, least: int) -> Groups:
+        """Classes of at least so many people; what is left is one more, which may be smaller."""
+        none = Rules(np.zeros((5, 0), np.int64), np.zeros(0), np.zeros((0, 1), bool), np.zeros((1, 1), np.int64), least)
+        return _rest_together(*self._peel(none, self._entries(none, np.zeros((0, 1), np.int64))))
+
+    def _entries(self, rules: Rules, judged: Ints) -> Entries:
+        from jali.search.recode_boxes import Entries
+
+        f = self.frequencies
+        start = np.searchsorted(f.combination, np.arange(f.combinations + 1)).astype(np.int64)
+        value = np.ascontiguousarray(judged[:, f.value] if len(judged) else np.zeros((0, len(f.value)), np.int64))
+        counts = np.zeros((4, *rules.reference.shape), dtype=np.int64)
+        return Entries(start, f.people.astype(np.int64), value, counts, np.zeros(len(rules.reference), np.int64))
+
+    # -- by size --------------------------------------------------------------------------------------------------
+
+    def by_size(self) -> Groups:
+        """Classes by size alone, paired up in a tree by size alone; its nodes are split where both halves hold."""
+        if self.frequencies.person is None and all(p.judges_size_alone for p in self.principles):
+            return self._merged(*self._classes(self.least))
+        found: list[tuple[float, Groups]] = []
+        for times in THRESHOLDS[self.objective]:
+            threshold = int(self.least * times)
+            group, groups = self._classes(threshold)
+            while groups > LEAVES:
+                threshold *= 2
+                group, groups = self._classes(threshold)
+            group, groups = self._split_down(group, groups)
+            worth = self.reached(group, groups)
+            found.append((worth if self.objective == "kl" else -worth, (group, groups)))
+        return min(found, key=lambda one: round(one[0], 12))[1]
+
+    def _split_down(self, leaf: Ints, leaves: int) -> Groups:
+        """Split the tree's nodes from the root down, wherever both halves keep every promise."""
+        from jali.search.recode_tree import pair_up
+
+        left, right = pair_up(self.layout, leaf, leaves)
+        begin, end, position = _intervals(left, right, leaves)
+        node = np.full(leaves, len(left) - 1)  # the published node of each leaf, by position
+        open_nodes = np.array([len(left) - 1])
+        while len(open_nodes := open_nodes[left[open_nodes] >= 0]):
+            self.step(leaves - len(open_nodes), leaves)
+            halves = np.concatenate([left[open_nodes], right[open_nodes]])
+            of = np.full(leaves, -1)  # the half that each leaf is in, by position
+            for index, half in enumerate(halves):
+                of[begin[half] : end[half]] = index
+            good = self._hold_some(of[position[leaf]], len(halves))
+            both = np.tile(good[: len(open_nodes)] & good[len(open_nodes) :], 2)
+            apart = (of >= 0) & both[of]
+            node[apart] = halves[of[apart]]
+            open_nodes = halves[both]
+        return first_numbers(node[position[leaf]]), len(np.unique(node))
+
+    def _hold_some(self, group: Ints, groups: int) -> Bools:
+        """Which of these groups hold, where combinations that are in none of them have -1."""
+        self.checked += groups
+        verdict = hold(self.principles, self.frequencies.counts(np.where(group < 0, groups, group), groups + 1))
+        return verdict[:groups]
+
+    # -- by the principles ----------------------------------------------------------------------------------------
+
+    def by_principle(self) -> Groups:
+        """Classes that hold, combinations moved to where they cost less; what never holds is merged with neighbours."""
+        f = self.frequencies
+        whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+        compiled = rules_of(self.principles, whole) if f.person is None else None
+        if compiled is None:
+            return self._merged(*self._classes(self.least))
+        from jali.search.recode_moves import improve
+
+        entries = self._entries(*compiled)
+        group, groups = self._peel(compiled[0], entries)
+        if groups and len(group) * groups <= MOVES:
+            order = np.lexsort((np.arange(len(group)), group >= 0))  # first what is left
+            for part in np.array_split(order, -(-len(order) * groups // MOVES_AT_ONCE)):
+                self.step(groups, groups)
+                _, checked = improve(self.layout, entries, compiled[0], group, groups, part)
+                self.checked += checked
+        group, groups = _rest_together(group, groups)
+        return self._merged(first_numbers(group), len(np.unique(group)))
+
+    def _merged(self, group: Ints, groups: int) -> Groups:
+        """Groups that fail are merged with their cheapest neighbour, round after round, until all hold."""
+        from jali.search.recode_tree import nearest
+
+        while groups > 1:
+            failing = ~self._hold_some(group, groups)
+            if not failing.any():
+                break
+            self.step(groups - int(failing.sum()), groups)
+            partner = nearest(self.layout, group, groups, failing)
+            into = np.arange(groups)
+            for i in np.flatnonzero(failing):
+                a, b = into[i], into[partner[i]]
+                into[into == max(a, b)] = min(a, b)
+            group = first_numbers(into[group])
+            groups = int(group.max()) + 1
+        return first_numbers(group), groups
+
+
+@cache
+def prepare_kernels() -> None:
+    """Say so when the kernels are about to be compiled, and forget those that are older than what they call.
+
+    numba looks only at the file of the outermost kernel; what it calls and the constants in it live in others.
+    """
+    from jali.search.recode_peel import peel
+
+    here = Path(__file__).parent
+    sources = [here / "kernels.py", here / "mondrian_rules.py", *here.glob("recode*.py")]
+    newest = max(path.stat().st_mtime for path in sources)
+    stored = list(Path(peel.stats.cache_path).glob("recode_*.nbi"))
+    stale = [index for index in stored if index.stat().st_mtime < newest]
+    for index in stale:
+        index.unlink(missing_ok=True)
+    if len(stale) < len(stored):
+        return
+    note = "compiling the kernels of local recoding: some ten seconds, the first time only"
+    logging.getLogger("jali").info(note)
+    if sys.stderr.isatty():
+        print(note, file=sys.stderr)
+
+
+def first_numbers(group: Ints) -> Ints:
+    """Groups numbered by their first combination."""
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number.reshape(-1)]
+
+
+def _rest_together(group: Ints, groups: int) -> Groups:
+    """What has no group yet is one more."""
+    rest = group < 0
+    return np.where(rest, groups, group), groups + int(rest.any())
+
+
+def _intervals(left: Ints, right: Ints, leaves: int) -> tuple[Ints, Ints, Ints]:
+    """Leaves laid out so that each node's are one run: where each node's run begins and ends; each leaf's position."""
+    size = np.ones(len(left), dtype=np.int64)
+    for node in range(leaves, len(left)):
+        size[node] = size[left[node]] + size[right[node]]
+    begin = np.zeros(len(left), dtype=np.int64)
+    for node in range(len(left) - 1, leaves - 1, -1):
+        begin[left[node]] = begin[node]
+        begin[right[node]] = begin[node] + size[left[node]]
+    return begin, begin + size, begin[:leaves]
+
+
+def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | None:
+    """The best full-domain generalization if it is better than what was reached.
+
+    Costs only grow upwards, so the finest nodes whose groups are all large enough tell in most cases that none is.
+    """
+    if lattice.nodes > LARGEST:
+        return None
+    costing = Costing(lattice.table)
+    most = (reached if search.objective == "kl" else 1.0 - reached) - 1e-9
+
+    def cost(node: tuple[int, ...]) -> float:
+        tally = lattice.tally(node)
+        shown = np.zeros(tally.groups, dtype=bool)
+        if search.objective == "kl":
+            return costing.price(tally, shown, "kl")
+        return float(np.mean(costing.column_losses(tally, shown)))
+
+    if all(cost(node) >= most for node in frontier(lattice.top, lambda node: lattice.small(node) == 0)):
+        return None
+    if search.objective == "kl":
+        node, _ = lattice.best("kl", Fraction(0))
+    else:
+        node = min(lattice.minimal(), key=lambda node: (round(cost(node), 12), node))
+    if cost(node) >= most:
+        return None
+    found = lattice.partition(node)
+    return found.group, found.groups
