@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import foundation, partition
+from benchmarks import adult, foundation, partition, quality
 
-BENCHMARKS = {"foundation": foundation.run, "partition": partition.run}
+BENCHMARKS = {"foundation": foundation.run, "partition": partition.run, "quality": quality.run, "adult": adult.run}
 
 
 def main(names: list[str]) -> None:

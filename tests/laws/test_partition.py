@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import pickle
 from collections import Counter, defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -160,6 +161,28 @@ def test_the_divergence_is_that_of_rows_spread_over_their_boxes(table: Table, pr
     expected = sum(n / len(rows) * math.log(n / len(rows) / inferred[cell]) for cell, n in own.items())
     assert jali.measure(release, table).kl == pytest.approx(max(expected, 0.0), abs=1e-9)
     assert release.manifest.metrics["kl"] == pytest.approx(max(expected, 0.0), abs=1e-9)
+
+
+@given(tables(), requirements, ways)
+def test_the_assignment_leads_each_row_to_a_group_that_shows_it(table: Table, principles: list[Any], way: Any) -> None:
+    """Each row of the original is in exactly one group, which covers it; groups are as large as they say."""
+    release = published(table, principles, way)
+    if release is None:
+        return
+    groups, number = release.groups.to_pylist(), release.assignment(table)
+    for row, group in zip(table.frame("arrow").to_pylist(), number, strict=True):
+        assert all(_covers(groups[group][c], row[c], c) for c in ("age", "tree", "town"))
+    assert [group["rows"] for group in groups] == [int((number == i).sum()) for i in range(len(groups))]
+
+
+def test_an_assignment_is_never_saved_or_pickled(tmp_path: Path) -> None:
+    table = jali.datasets.census(rows=200, seed=5, quasi=["age", "sex"])
+    for release in (jali.generalize(table, [jali.KAnonymity(5)]), jali.recode(table, [jali.KAnonymity(5)])):
+        assert len(release.assignment(table)) == 200
+        kept = jali.load(release.save(tmp_path / release.kind))
+        for other in (kept, pickle.loads(pickle.dumps(release))):
+            with pytest.raises(InputError, match="cannot be traced back"):
+                other.assignment(table)
 
 
 @given(tables(), requirements, ways)

@@ -46,6 +46,7 @@ class Generalized(Release):
         self.people = people  # people by group and value, where a person can have several rows
         self.rows = len(columns[0].codes)
         self.search: Mapping[str, int] = {}
+        self._places: Ints | None = None  # (records,) a published row of each record, for the holder; never saved
 
     def of_role(self, role: str) -> tuple[Published, ...]:
         """The columns of a role."""
@@ -98,6 +99,25 @@ class Generalized(Release):
             return np.zeros(self.rows, dtype=bool)
         tops = all(column.facts is not None and len(column.facts["levels"]) == 1 for column in quasi)
         return hidden & (not tops)
+
+    def assignment(self, table: Table) -> Ints:
+        """The group of each row of the original, by its place in `groups`: for its holder, and never saved."""
+        if self._places is None or len(self._places) != table.records:
+            raise InputError(
+                "only a release that was just made from this table knows where its rows went",
+                do="make it again: what is saved cannot be traced back",
+            )
+        group = self.group_of_rows[self._places].astype(np.int64)
+        return group if table.multiplicity is None else np.repeat(group, table.multiplicity)
+
+    def remember(self, order: Ints, records: int) -> None:
+        """Keep which record each published row came from, in memory only."""
+        self._places = np.empty(records, dtype=np.int64)
+        self._places[order] = np.arange(len(order))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled release does not know where the original's rows went."""
+        return self.__dict__ | {"_places": None}
 
     def shared_by(self, columns: tuple[Published, ...]) -> Ints:
         """How many rows share each row's cells in these columns: (rows,)."""
@@ -197,6 +217,7 @@ def publish(
         people=people,
         origin=table.origin,
     )
+    release.remember(order, table.records)
     release.verify()
     return release
 

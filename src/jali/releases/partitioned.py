@@ -56,6 +56,7 @@ class Partitioned(Generalized):
             people=None if table.person is None else people_table(table, _partition(table, shown, len(first)), made),
             origin=table.origin,
         )
+        release.remember(order, table.records)
         costs = vars(holder_costs(release, table, table.domain))
         metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
         release.manifest = replace(release.manifest, metrics=metrics)
