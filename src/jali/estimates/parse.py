@@ -1,4 +1,4 @@
-"""The tree of a condition and its text: `parse` reads what `to_text` prints.
+"""The text of a condition: `parse` reads what `to_text` prints.
 
 condition   comparison | NOT condition | condition AND condition | condition OR condition
             | ( condition ) | TRUE | FALSE
@@ -11,157 +11,32 @@ literal     30 | -1.5e3 | 'text' | TRUE | FALSE
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import date
-from decimal import Context, Decimal, InvalidOperation
-from typing import ClassVar, Literal, NamedTuple, NoReturn, cast, get_args
-
-import numpy as np
+from typing import NamedTuple, NoReturn
 
 from jali.errors import InputError
-
-Scalar = str | bool | int | Decimal
-Op = Literal["=", "<", "<=", ">", ">=", "in", "like", "null"]
+from jali.estimates.tree import (
+    KEYWORDS,
+    And,
+    Condition,
+    Constant,
+    Not,
+    Op,
+    Or,
+    Scalar,
+    Test,
+    column_text,
+    literal_text,
+    mixed,
+    number_from,
+    shown,
+)
 
 MAX_DEPTH = 100  # of parentheses and NOTs: three Python frames each stay far from the recursion limit
-_EXACT = Context(prec=1000)
-
-
-@dataclass(frozen=True)
-class Test:
-    """One yes-or-no question about one column: `in` holds a frozenset, `null` None, the others one literal.
-
-    Numbers are kept exactly, as int or Decimal (a float as its shortest decimal); dates are kept as ISO text.
-    """
-
-    __test__: ClassVar[bool] = False  # pytest collects classes of this name
-
-    column: str
-    op: Op
-    value: object
-    boolean: bool = field(init=False, repr=False)  # 1 == True in Python, but `a = 1` is not `a = TRUE`
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise InputError("condition: a column is named by a text", got=_shown(self.column), do="give its name")
-        if self.op not in get_args(Op):
-            raise InputError(
-                f"column {shown(self.column)}: unknown operator", got=_shown(self.op), do=f"use {get_args(Op)}"
-            )
-        value = _checked(self.column, self.op, self.value)
-        members = value if isinstance(value, frozenset) else (value,)
-        object.__setattr__(self, "value", value)
-        object.__setattr__(self, "boolean", any(isinstance(v, bool) for v in members))
-
-
-@dataclass(frozen=True)
-class And:
-    """True where every part is true; without parts, everywhere."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
-class Or:
-    """True where some part is true; without parts, nowhere."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
-class Not:
-    """True exactly where its part is false: NOT (age > 30) includes the missing ages."""
-
-    part: Condition
-
-
-@dataclass(frozen=True)
-class Constant:
-    """True everywhere or nowhere."""
-
-    value: bool
-
-
-Condition = Test | And | Or | Not | Constant
-
-
-def _checked(column: str, op: Op, value: object) -> object:
-    if op == "null":
-        if value is not None:
-            raise InputError(f"column {shown(column)}: the null test has no value", got=_shown(value), do="give None")
-        return None
-    if op == "in":
-        if not isinstance(value, (frozenset, set, list, tuple)) or not value:
-            raise InputError(
-                f"column {shown(column)}: IN needs some values", got=_shown(value), do="give a set of them"
-            )
-        members = [scalar(column, v) for v in value]
-        if mixed(members):
-            raise InputError(f"column {shown(column)}: IN mixes numbers with TRUE or FALSE", do="use one kind of value")
-        return frozenset(members)
-    plain = scalar(column, value)
-    if op == "like" and not isinstance(plain, str):
-        raise InputError(
-            f"column {shown(column)}: LIKE needs a pattern", got=_shown(value), do="give a text such as 'a%'"
-        )
-    if op != "=" and isinstance(plain, bool):
-        raise InputError(
-            f"column {shown(column)}: TRUE and FALSE have no order", got=_shown(value), do="compare with ="
-        )
-    return plain
-
-
-def scalar(column: str, value: object) -> Scalar:
-    """The value as a literal of the language: a text, a truth value or an exact number."""
-    plain: object = value.item() if isinstance(value, np.generic) else value
-    number: int | Decimal | None = None
-    if isinstance(plain, bool):
-        return plain
-    if isinstance(plain, str):
-        return str(plain)
-    if isinstance(plain, date) and operator.eq(plain, plain):  # pandas' NaT is a date that differs from itself
-        return plain.isoformat()
-    if isinstance(plain, float):
-        number = _exact(Decimal(float.__repr__(plain)))
-    elif isinstance(plain, (int, Decimal)):
-        number = _exact(Decimal(plain))
-    if number is None:
-        do = "give a text, a date, True, False or a number below 1e300, and None for missing values"
-        raise InputError(f"column {shown(column)}: not a value to compare with", got=_shown(plain), do=do)
-    return number
-
-
-def mixed(literals: list[Scalar]) -> bool:
-    """Whether numbers stand beside truth values: 1 == True, so a set would silently lose one of them."""
-    return len({isinstance(v, bool) for v in literals if not isinstance(v, str)}) > 1
-
-
-def _exact(number: Decimal) -> int | Decimal | None:
-    if not number.is_finite() or len(number.as_tuple().digits) > 400:
-        return None
-    if number and not -400 < number.adjusted() < 300:  # so that every literal has a nearest float
-        return None
-    whole = int(number)
-    return whole if whole == number else _EXACT.normalize(number)
-
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-
-
-def number_from(text: str) -> int | Decimal | None:
-    """The exact number that the text spells, or None when it spells none below 1e300."""
-    try:
-        return _exact(Decimal(text)) if _NUMBER.fullmatch(text) else None
-    except InvalidOperation:  # an exponent beyond what Decimal can hold
-        return None
-
 
 # Text to tokens.
 
-_KEYWORDS = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN", "IS", "NULL", "LIKE", "TRUE", "FALSE"})
 _TOKEN = re.compile(
     r"""(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
       | (?P<word>(?:[A-Za-z_]|[^\x00-\x7F\s])(?:[A-Za-z0-9_]|[^\x00-\x7F\s])*)
@@ -189,16 +64,6 @@ class _Token(NamedTuple):
     at: int
 
 
-def shown(text: str) -> str:
-    """The text on one line, cut where it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:57] + "..."
-
-
-def _shown(value: object) -> str:
-    return type(value).__name__ if isinstance(value, int) and abs(value) > 10**300 else shown(repr(value))
-
-
 def _fail(at: int, what: str, got: str | None = None, do: str | None = None) -> NoReturn:
     raise InputError(f"condition, at position {at + 1}: {what}", got=None if got is None else shown(got), do=do)
 
@@ -223,7 +88,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         kind, word = found.lastgroup, found.group()
         if kind == "word" and not word.isidentifier():
             _strange(text, at + next((i for i, sign in enumerate(word) if not ("a" + sign).isidentifier()), 0))
-        if kind == "word" and word.upper() in _KEYWORDS:
+        if kind == "word" and word.upper() in KEYWORDS:
             kind, word = "key", word.upper()
         at = found.end()
         if kind == "number" and at < len(text) and ("a" + text[at]).isidentifier():
@@ -435,66 +300,3 @@ class _Reader:
         }
         do = hints.get(self.now.text.replace("-", "+"), "join conditions with AND or OR")
         _fail(self.now.at, "the condition ended before this", self.now.text, do)
-
-
-# The tree to text.
-
-
-def column_text(column: str) -> str:
-    """The column as a condition names it, in double quotes where it must be."""
-    bare = column.isidentifier() and column.upper() not in _KEYWORDS
-    return column if bare else '"' + column.replace('"', '""') + '"'
-
-
-def literal_text(value: object) -> str:
-    """The literal as a condition spells it."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-
-
-def to_text(condition: Condition) -> str:
-    r"""The canonical text of a condition; whatever `parse` returned is returned again by parsing it.
-
-    >>> to_text(Or((Test("age", ">=", 65), Not(Test("marital-status", "in", {"Widowed", "Divorced"})))))
-    'age >= 65 OR "marital-status" NOT IN (\'Divorced\', \'Widowed\')'
-    """
-    return _print(condition, 0)
-
-
-def _print(condition: Condition, tightness: int) -> str:
-    """Text that stands alone or between ORs (0), or needs parentheses as a part of OR (1) or of AND and NOT (2)."""
-    match condition:
-        case Constant(value):
-            return literal_text(value)
-        case Test():
-            return _print_test(condition, "")
-        case Not(Test(op="=" | "in" | "like" | "null") as test):
-            return _print_test(test, "NOT ")
-        case And((Test(column, ">=", low), Test(same, "<=", high))) if column == same:
-            return f"{column_text(column)} BETWEEN {literal_text(low)} AND {literal_text(high)}"
-        case Not(And((Test(column, ">=", low), Test(same, "<=", high)))) if column == same:
-            return f"{column_text(column)} NOT BETWEEN {literal_text(low)} AND {literal_text(high)}"
-        case Not(part):
-            return "NOT " + _print(part, 2)
-        case And((only,)) | Or((only,)):
-            return _print(only, tightness)
-        case And(()) | Or(()):
-            return literal_text(isinstance(condition, And))
-        case And(parts):
-            text, loose = " AND ".join([_print(part, 2) for part in parts]), tightness > 1
-        case Or(parts):
-            text, loose = " OR ".join([_print(part, 1) for part in parts]), tightness > 0
-    return f"({text})" if loose else text
-
-
-def _print_test(test: Test, negation: str) -> str:
-    name = column_text(test.column)
-    if test.op == "null":
-        return f"{name} IS {negation}NULL"
-    if test.op == "in":
-        members = sorted(cast(frozenset[Scalar], test.value), key=lambda v: (isinstance(v, str), v))
-        return f"{name} {negation}IN ({', '.join(map(literal_text, members))})"
-    if test.op == "like":
-        return f"{name} {negation}LIKE {literal_text(test.value)}"
-    return f"{name} {'!=' if negation else test.op} {literal_text(test.value)}"

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.estimates.condition import Scalar, Test, holds
-from jali.estimates.parse import number_from
 from jali.estimates.patterns import Bools, Floats, Ints, Part, folded, numbered
+from jali.estimates.tree import number_from
 
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)
