@@ -20,7 +20,7 @@ class Measures:
     """The cost of a release; all but granularity are better when lower."""
 
     kl: float  # nats, over quasi-identifiers × sensitive columns
-    height: int  # of a lattice node; 0 where groups are shown in their own ways
+    height: int | None  # of a lattice node; None where each group is shown in its own way
     average: float
     discernibility: float
     loss: float
@@ -41,7 +41,7 @@ class Measures:
             ("groups", f"{self.groups:,}"),
             ("suppressed rows", f"{self.suppressed:,}"),
             ("KL-divergence (nats)", f"{self.kl:.6f}"),
-            ("generalization height", f"{self.height}"),
+            ("generalization height", "not defined" if self.height is None else f"{self.height}"),
             ("average group size", f"{self.average:,.2f}"),
             ("discernibility", f"{self.discernibility:,.0f}"),
             ("loss", f"{self.loss:.6f}"),
@@ -71,7 +71,7 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
     over = domain or original.domain
     costs = holder_costs(found, original, over)
     return Measures(
-        height=sum(found.levels.values()),
+        height=sum(found.levels.values()) if found.levels else None,
         rows=found.rows,
         domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in costs.columns},
         **vars(costs),
