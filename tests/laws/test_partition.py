@@ -193,6 +193,52 @@ def test_an_estimate_of_everything_is_everybody(table: Table, principles: list[A
         assert float(release.estimate().count("ill = 'flu'")) == Counter(table.frame("arrow")["ill"].to_pylist())["flu"]
 
 
+CONDITIONS = {
+    "age IS NULL": lambda row: row["age"] is None,
+    "age >= 20": lambda row: row["age"] is not None and row["age"] >= 20,
+    "tree = 'a' AND NOT age = 30": lambda row: row["tree"] == "a" and row["age"] != 30,
+    "town = 'Etna' OR ill = 'flu'": lambda row: row["town"] == "Etna" or row["ill"] == "flu",
+}
+
+
+@given(tables(), requirements, ways)
+def test_the_truth_lies_between_the_bounds_of_an_estimate(table: Table, principles: list[Any], way: Any) -> None:
+    """What is certain is never too much and what is possible never too little; or the question is refused."""
+    release = published(table, principles, way)
+    if release is None:
+        return
+    rows = table.frame("arrow").to_pylist()
+    for condition, holds in CONDITIONS.items():
+        truth = sum(holds(row) for row in rows)
+        try:
+            count = release.estimate().count(condition)
+        except InputError:
+            continue
+        assert count.low <= truth <= count.high
+
+
+@pytest.mark.parametrize("ages", [[20, 25, None, 31], [20.5, 25.0, None, 31.0], [20, 25, None, 3_000_000]])
+def test_a_cell_that_may_be_missing_never_claims_to_be_there(ages: list[Any]) -> None:
+    """An interval or missing: neither that somebody is above 20 nor that nobody is missing is certain."""
+    frame = pa.table({"age": ages, "ill": list("abab")})
+    release = jali.partition(jali.table(frame, quasi=["age"], sensitive=["ill"]), [jali.KAnonymity(4)])
+    assert release.groups["age"].to_pylist()[0].endswith("or missing")
+    for condition, truth in (("age IS NULL", 1), ("age >= 20", 3), ("age < 5000000", 3)):
+        try:
+            count = release.estimate().count(condition)
+        except InputError:
+            continue
+        assert count.low <= truth <= count.high
+
+
+def test_an_interval_of_fractions_holds_its_largest_value() -> None:
+    frame = pa.table({"age": [20.5, 25.25, 31.5, 31.5], "ill": list("abab")})
+    release = jali.partition(jali.table(frame, quasi=["age"], sensitive=["ill"]), [jali.KAnonymity(4)])
+    for condition, truth in (("age >= 31.5", 2), ("age > 31.5", 0), ("age < 31.5", 2), ("age >= 20.5", 4)):
+        count = release.estimate().count(condition)
+        assert count.low <= truth <= count.high
+
+
 def test_people_are_counted_where_a_person_has_several_rows() -> None:
     """Three rows of one person are one person, in a partition too."""
     frame = pa.table({"age": [1, 1, 1, 2, 9, 9], "ill": list("abcabb"), "who": [1, 1, 1, 2, 3, 4]})

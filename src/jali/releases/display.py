@@ -15,7 +15,8 @@ from jali.encoding.hierarchy import ROOT
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest
 from jali.principles.counts import Ints
-from jali.releases.published import Published, compact, display_cover
+from jali.releases.covers import display_cover
+from jali.releases.published import Published, compact
 
 Show = Literal["taxonomy", "interval", "set"]
 SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")

@@ -16,6 +16,7 @@ from jali.encoding.table import Column, Role
 from jali.errors import InputError
 from jali.estimates.cover import Cover
 from jali.principles.counts import Ints, Sensitive
+from jali.releases.covers import cover_of, display_cover
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,61 +256,3 @@ def _without_hints(facts: dict[str, Any]) -> dict[str, Any]:
         below = [here | {"level": first + step} for step, here in enumerate(steps)]
         root = root | {"level": first + len(steps)}
     return facts | {"levels": [*below, root]}
-
-
-def cover_of(facts: Mapping[str, Any], labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
-    """What the published nodes cover, from the manifest's words alone."""
-    lowest = facts["levels"][0]
-    nodes = [i for i in range(len(labels)) if i != root]
-    number = {label: position for position, label in enumerate(lowest["labels"])}
-    texts = labels.to_pylist()
-    positions = [number[texts[i]] for i in nodes]  # of each node among the hierarchy's
-    missing = texts.index(None) if None in texts else None
-    if facts["declared"]:
-        node = np.full(len(lowest["labels"]), -1, dtype=np.int64)
-        node[positions] = nodes
-        leaves = node[np.asarray(facts["leaf_nodes"], dtype=np.int64)]
-        return Cover.grouped(_typed(facts["leaves"], kind), leaves, len(labels), root=root)
-    if lowest["level"] == 0 and len(facts["levels"]) > 1:
-        known = _typed([texts[i] for i in nodes], kind)
-        return Cover.grouped(known, np.array(nodes, dtype=np.int64), len(labels), root=root, declared=False)
-    if "low" in lowest:
-        low, high = (_bounds(lowest[side], nodes, positions, len(texts)) for side in ("low", "high"))
-        if root is not None and not np.isnan(low).all():
-            low[root], high[root] = np.nanmin(low), np.nanmax(high)
-        return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=root)
-    if facts["made_by"] == "mask()" and len(facts["levels"]) > 1:
-        return Cover.masked(labels, missing=missing)
-    return Cover.unknown(len(labels), missing=missing)
-
-
-def _typed(texts: list[str | None], kind: v.Kind) -> pa.Array:
-    return v.as_kind("", pa.array(texts, pa.string()), kind)
-
-
-def _bounds(given: list[float | None], nodes: list[int], positions: list[int], count: int) -> NDArray[np.float64]:
-    result = np.full(count, np.nan)
-    for node, position in zip(nodes, positions, strict=True):
-        bound = given[position]
-        result[node] = np.nan if bound is None else bound
-    return result
-
-
-def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
-    """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
-    position = {label: i for i, label in enumerate(facts["labels"])}
-    nodes = [position[label] for label in labels.to_pylist()]
-    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
-    if "members" in facts:
-        members = [facts["members"][n] for n in nodes]
-        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
-        flat = np.array([i for m in members for i in m], dtype=np.int64)
-        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
-    if "low" not in facts:
-        return (
-            Cover.masked(labels, missing=missing)
-            if facts["made_by"] == "mask"
-            else Cover.unknown(len(nodes), missing=missing)
-        )
-    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
-    return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing)

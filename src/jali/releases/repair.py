@@ -15,8 +15,9 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, exact, hold, principles_of
 from jali.principles.counts import GivenCounts
 from jali.releases.base import Manifest, Release, fresh_order, load
+from jali.releases.covers import cover_of
 from jali.releases.generalized import WEIGHT_DIGITS, Generalized, Requirement
-from jali.releases.published import Published, cover_of, trimmed
+from jali.releases.published import Published, trimmed
 from jali.search.suppress import first_union_that_holds
 
 

@@ -1,0 +1,102 @@
+"""What the cells of a saved column cover, from the manifest's words alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding import values as v
+from jali.encoding.hierarchy import ROOT
+from jali.estimates.cover import Cover
+
+LISTED = 100_000
+"""Up to which width intervals that may also be missing are listed number by number."""
+
+
+def cover_of(facts: Mapping[str, Any], labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
+    """What the published nodes cover, from the manifest's words alone."""
+    lowest = facts["levels"][0]
+    nodes = [i for i in range(len(labels)) if i != root]
+    number = {label: position for position, label in enumerate(lowest["labels"])}
+    texts = labels.to_pylist()
+    positions = [number[texts[i]] for i in nodes]  # of each node among the hierarchy's
+    missing = texts.index(None) if None in texts else None
+    if facts["declared"]:
+        node = np.full(len(lowest["labels"]), -1, dtype=np.int64)
+        node[positions] = nodes
+        leaves = node[np.asarray(facts["leaf_nodes"], dtype=np.int64)]
+        return Cover.grouped(_typed(facts["leaves"], kind), leaves, len(labels), root=root)
+    if lowest["level"] == 0 and len(facts["levels"]) > 1:
+        known = _typed([texts[i] for i in nodes], kind)
+        return Cover.grouped(known, np.array(nodes, dtype=np.int64), len(labels), root=root, declared=False)
+    if "low" in lowest:
+        low, high = (_bounds(lowest[side], nodes, positions, len(texts)) for side in ("low", "high"))
+        if root is not None and not np.isnan(low).all():
+            low[root], high[root] = np.nanmin(low), np.nanmax(high)
+        return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=root)
+    if facts["made_by"] == "mask()" and len(facts["levels"]) > 1:
+        return Cover.masked(labels, missing=missing)
+    return Cover.unknown(len(labels), missing=missing)
+
+
+def _typed(texts: list[str | None], kind: v.Kind) -> pa.Array:
+    return v.as_kind("", pa.array(texts, pa.string()), kind)
+
+
+def _bounds(given: list[float | None], nodes: list[int], positions: list[int], count: int) -> NDArray[np.float64]:
+    result = np.full(count, np.nan)
+    for node, position in zip(nodes, positions, strict=True):
+        bound = given[position]
+        result[node] = np.nan if bound is None else bound
+    return result
+
+
+def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
+    """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
+    position = {label: i for i, label in enumerate(facts["labels"])}
+    nodes = [position[label] for label in labels.to_pylist()]
+    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
+    if "members" in facts:
+        members = [facts["members"][n] for n in nodes]
+        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+        flat = np.array([i for m in members for i in m], dtype=np.int64)
+        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
+    if "low" not in facts:
+        return (
+            Cover.masked(labels, missing=missing)
+            if facts["made_by"] == "mask"
+            else Cover.unknown(len(nodes), missing=missing)
+        )
+    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
+    if facts["display"] == "interval" and not facts["whole"]:
+        high = np.where(low < high, np.nextafter(high, np.inf), high)  # the interval of a group holds its largest value
+    mixed = np.array([bool(facts.get("missing") and facts["missing"][n]) for n in nodes]) & ~np.isnan(low)
+    if mixed.any():
+        return _spans_with_missing(low, high, mixed, missing, kind, whole=bool(facts["whole"]))
+    root = next((i for i, label in enumerate(labels.to_pylist()) if label == ROOT), None)
+    guessed = None if root is None or np.isnan(low[root]) else root
+    return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=guessed)
+
+
+def _spans_with_missing(
+    low: NDArray[np.float64], high: NDArray[np.float64], mixed: NDArray[np.bool_], missing: int | None, kind: v.Kind,
+    *, whole: bool,
+) -> Cover:  # fmt: skip
+    """Intervals of which some may also be missing: sets of whole numbers or days, unknown where none can be listed."""
+    if not whole or np.nanmax(high) - np.nanmin(low) > LISTED:
+        low, high = np.where(mixed, np.nan, low), np.where(mixed, np.nan, high)
+        return Cover.intervals(low, high, whole, kind, missing=missing)
+    first, last = int(np.nanmin(low)), int(np.nanmax(high))
+    numbers = pa.array(np.arange(first, last + 1), pa.int64())
+    typed = numbers.cast(pa.int32()).cast(pa.date32()) if kind == "date" else numbers
+    values = pa.concat_arrays([typed, pa.nulls(1, typed.type)])
+    members = []
+    for a, b, hole in zip(low, high, mixed, strict=True):
+        inside = [] if np.isnan(a) else list(range(int(a) - first, int(b) - first + 1))
+        members.append(inside + ([len(values) - 1] if hole or not inside else []))
+    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    return Cover.sets(values, start, np.array([i for m in members for i in m], dtype=np.int64))
