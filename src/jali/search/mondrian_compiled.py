@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -13,6 +12,7 @@ import numpy as np
 
 from jali.principles.counts import Ints
 from jali.progress import Step
+from jali.search.compiled import prepare
 from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Split
 from jali.search.mondrian_rules import Rules
 
@@ -94,23 +94,11 @@ def _run(task: Task, units: int, threads: int, heard: Callable[[int, int], None]
 
 
 def _prepare_cache() -> None:
-    """Say so when the kernels are about to be compiled, and forget kernels that are older than their source.
-
-    numba looks only at the file of the outermost kernel; what it calls and the constants in it live in others.
-    """
+    """Before the first call: see that the kernels on disk are those of this source."""
     if "jali.search.mondrian_kernels" in sys.modules:
         return
     from jali.search.mondrian_kernels import grow
 
     here = Path(__file__).parent
-    newest = max(path.stat().st_mtime for path in (here / "kernels.py", *here.glob("mondrian*.py")))
-    stored = list(Path(grow.stats.cache_path).glob("mondrian_kernels.grow-*.nbi"))
-    stale = [index for index in stored if index.stat().st_mtime < newest]
-    for index in stale:
-        index.unlink(missing_ok=True)
-    if len(stale) < len(stored):
-        return
-    note = "compiling the kernels of the partitioning: some ten seconds, the first time only"
-    logging.getLogger("jali").info(note)
-    if sys.stderr.isatty():
-        print(note, file=sys.stderr)
+    sources = [here / "kernels.py", *here.glob("mondrian*.py")]
+    prepare(grow.stats.cache_path, "mondrian_kernels.grow-*.nbi", sources, "the partitioning")

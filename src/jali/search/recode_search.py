@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -15,6 +13,7 @@ from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Floats, Ints
 from jali.progress import Step
+from jali.search.compiled import prepare
 from jali.search.frontier import frontier
 from jali.search.lattice import LARGEST, Lattice
 from jali.search.metrics import Costing
@@ -203,25 +202,12 @@ class Search:
 
 @cache
 def prepare_kernels() -> None:
-    """Say so when the kernels are about to be compiled, and forget those that are older than what they call.
-
-    numba looks only at the file of the outermost kernel; what it calls and the constants in it live in others.
-    """
+    """Before the first call: see that the kernels on disk are those of this source."""
     from jali.search.recode_peel import peel
 
     here = Path(__file__).parent
     sources = [here / "kernels.py", here / "mondrian_rules.py", *here.glob("recode*.py")]
-    newest = max(path.stat().st_mtime for path in sources)
-    stored = list(Path(peel.stats.cache_path).glob("recode_*.nbi"))
-    stale = [index for index in stored if index.stat().st_mtime < newest]
-    for index in stale:
-        index.unlink(missing_ok=True)
-    if len(stale) < len(stored):
-        return
-    note = "compiling the kernels of local recoding: some ten seconds, the first time only"
-    logging.getLogger("jali").info(note)
-    if sys.stderr.isatty():
-        print(note, file=sys.stderr)
+    prepare(peel.stats.cache_path, "recode_*.nbi", sources, "local recoding")
 
 
 def first_numbers(group: Ints) -> Ints:
