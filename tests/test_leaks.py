@@ -18,6 +18,7 @@ from scipy.stats import spearmanr
 
 import jali
 from jali.errors import InputError, JaliError
+from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 
 RARE_ZIP, RARE_AGE, NAME, PERSON, WEIGHT = "86423", 8642, "Zebulon", "pid77312", 3.1415926
@@ -44,7 +45,7 @@ def table(**roles: Any) -> Any:
     return jali.table(pa.table(frame()), **(given | roles))
 
 
-def published(release: Generalized, folder: Path) -> bytes:
+def published(release: Release, folder: Path) -> bytes:
     """All bytes of the release in both formats, and what it prints."""
     for form in ("csv", "parquet"):
         release.save(folder / form, format=form)  # type: ignore[arg-type]
@@ -224,6 +225,54 @@ def test_a_release_holds_no_original(tmp_path: Path) -> None:
         assert marker.encode() not in held
 
 
+def test_buckets_name_nobody_and_no_unnamed_column(tmp_path: Path) -> None:
+    """Quasi-identifiers and sensitive values are published; names, persons, single weights and the rest are not."""
+    release = jali.anatomize(table(person="who"), [jali.FrequencyDiversity(2)])
+    found = published(release, tmp_path)
+    for marker in (NAME, PERSON, "insurance", '"who"', str(WEIGHT)):
+        assert marker.encode() not in found
+        assert marker.encode() not in pickle.dumps(release)
+    manifest = json.loads((tmp_path / "csv" / "manifest.json").read_text())
+    assert set(manifest["method"]) == {"name", "buckets", "generalized"}
+    digests = [facts["sha256"] for facts in manifest["files"].values()]
+    assert sorted(re.findall(r"[0-9a-f]{32,}", json.dumps(manifest))) == sorted(digests)
+    assert str(tmp_path).encode() not in found
+
+
+def test_generalized_buckets_show_nothing_below_their_level(tmp_path: Path) -> None:
+    given = table(quasi={"zip": jali.mask(), "age": jali.bands(10, 100, 10000)})
+    levels = {"zip": 3, "age": 2}
+    found = _texts_only(published(jali.anatomize(given, [jali.FrequencyDiversity(2)], generalized=levels), tmp_path))
+    for marker in ("13053", "130**", "148**", RARE_ZIP, RARE_ZIP[:3] + "*", str(RARE_AGE)):
+        assert marker.encode() not in re.sub(rb'"sha256": "[0-9a-f]+"', b"", found), marker
+
+
+def test_nothing_but_the_bucket_ties_people_to_values(tmp_path: Path) -> None:
+    """Two tables that differ in who of a bucket has which value are published in the same way, KL apart.
+
+    So nothing in the files, neither an order nor a count, can say which of the two was published.
+    """
+    ages, ill = list(range(8)), ["flu", "cold"] * 4
+    bands = {"age": jali.bands(2, 4, 8)}
+    files = []
+    for values in (ill, ["cold", "flu"] * 4):
+        given = jali.table(pa.table({"age": ages, "ill": values}), quasi=bands, sensitive=["ill"])
+        release = jali.anatomize(given, [jali.FrequencyDiversity(2)], buckets={"age": 1})
+        shown = {frozenset(row["age"] for row in rows) for rows in _by_bucket(release, "individuals").values()}
+        held = sorted(tuple(sorted(row["ill"] for row in rows)) for rows in _by_bucket(release, "buckets").values())
+        manifest = json.loads((release.save(tmp_path / values[0]) / "manifest.json").read_text())
+        del manifest["files"]
+        files.append((shown, held, manifest))
+    assert files[0] == files[1]
+
+
+def _by_bucket(release: Any, name: str) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in release.tables[name].to_pylist():
+        found.setdefault(row["bucket"], []).append(row)
+    return found
+
+
 def test_errors_and_logs_show_no_value(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     caplog.set_level(logging.DEBUG)
     release = suppressed()
@@ -234,8 +283,13 @@ def test_errors_and_logs_show_no_value(caplog: pytest.LogCaptureFixture, tmp_pat
     wrong = [
         lambda: jali.generalize(table(), [jali.EntropyDiversity(3.5)]),
         lambda: jali.generalize(table(), [jali.KAnonymity(4)], levels={"zip": 0, "age": 0}),
+        lambda: jali.anatomize(table(), [jali.FrequencyDiversity(2.9)]),
+        lambda: jali.anatomize(table(), [jali.DistinctDiversity(3)]),
+        lambda: jali.anatomize(table(), [jali.FrequencyDiversity(2)], buckets={"zip": 0}),
+        lambda: jali.anatomize(table(), [jali.FrequencyDiversity(2), jali.TCloseness(0.01)]),
         lambda: jali.measure(release, other),
         lambda: jali.beliefs(release, other),
+        lambda: jali.attacks(release, other),
         lambda: jali.repair(release, [jali.KAnonymity(ROWS)], suppress=0.1),
         lambda: jali.table(pa.table(frame()), quasi={"age": jali.bands(10, low=0, high=99)}),
         lambda: jali.table(pa.table(frame()), quasi={"zip": jali.taxonomy([("13053", "*")])}),

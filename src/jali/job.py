@@ -185,6 +185,10 @@ _SHOW = _Form(
     "a text or a table of texts",
     lambda x: isinstance(x, str) or (isinstance(x, dict) and all(isinstance(how, str) for how in x.values())),
 )
+_BUCKETS = _Form(
+    '"anatomy", "partition" or a table of levels', lambda x: isinstance(x, str) or (isinstance(x, dict) and bool(x))
+)
+_GENERALIZED = _Form("true, false or a table of levels", lambda x: isinstance(x, (bool, dict)))
 _AS_THEY_ARE = ("method", "person", "weights", "types", "missing", "domain", "separator", "encoding")
 _FIELDS: dict[str, _Form] = {
     **dict.fromkeys(("input", "output", *_AS_THEY_ARE), _TEXT),
@@ -194,10 +198,12 @@ _FIELDS: dict[str, _Form] = {
     "sensitive": _COLUMNS,
     "principles": _PRINCIPLES,
 }
+_CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
 METHODS: dict[str, dict[str, _Form]] = {
     "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
-    "partition": {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER},
+    "partition": _CUTS,
     "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT},
+    "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
 }
 """The methods that a job can name, with their keyword arguments."""
 

@@ -10,7 +10,6 @@ import click
 from jali.cli.shared import (
     PATH,
     emit,
-    generalized,
     json_option,
     quiet_option,
     read_like,
@@ -20,6 +19,7 @@ from jali.cli.shared import (
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
 
 
@@ -46,11 +46,16 @@ def measure(
     """
     import jali
     from jali.errors import InputError
+    from jali.releases.base import load
+    from jali.releases.buckets import Buckets
+    from jali.releases.generalized import Generalized
 
     if job is None and original is None:
         raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
-    found = generalized(release)
-    table = _original(found, original, job, separator, encoding)
+    found = load(release)
+    if not isinstance(found, (Generalized, Buckets)):
+        raise InputError(f"a {found.kind} release cannot be measured")
+    table = original_table(found, original, job, separator, encoding)
     figures = jali.measure(found, table, domain=domain)
     if as_json:
         emit(figures.to_dict())
@@ -58,9 +63,10 @@ def measure(
         click.echo(repr(figures))
 
 
-def _original(
-    release: Generalized, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
+def original_table(
+    release: Generalized | Buckets, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
 ) -> Table:
+    """The table that a release was made from, read as its job says, else as the release tells."""
     if job is not None:
         from dataclasses import replace
 

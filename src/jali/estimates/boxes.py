@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,37 +12,18 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
-from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
-from jali.estimates.base import INDEPENDENT, Count, condition_of, generator, short, table_of
-from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
-from jali.estimates.cover import DECLARE, Cover
+from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.condition import Condition, Constant, Test, columns, simplify, tests
+from jali.estimates.cover import DECLARE
 from jali.estimates.domain import plain
+from jali.estimates.expand import BoxColumn, assumed, expanded, unknown
 from jali.estimates.joint import joint_table, listed, summed
-from jali.estimates.patterns import Bools, Floats, Ints, Patterns, added
+from jali.estimates.patterns import Floats, Ints, Patterns, added
 
-Role = Literal["quasi", "sensitive", "other"]
+__all__ = ["BoxColumn", "BoxEstimate", "encoded", "keep"]
+
 _KEPT = 256  # projections and patterns that are kept for the next question
-
-
-@dataclass(frozen=True, eq=False)
-class BoxColumn:
-    """A published column: `codes[row]` is the node that the row shows, and the cover says what that stands for."""
-
-    name: str
-    kind: Kind
-    role: Role
-    cover: Cover
-    codes: NDArray[np.integer]  # (rows,)
-
-    def __post_init__(self) -> None:
-        codes = np.asarray(self.codes)
-        if codes.dtype.kind not in "iu":
-            raise InputError(f'column "{self.name}": codes must be whole numbers', got=str(codes.dtype))
-        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < self.cover.nodes:
-            raise InputError(f'column "{self.name}": a code that is no node', do=f"give codes below {self.cover.nodes}")
-        if self.cover.kind is None:
-            object.__setattr__(self, "cover", replace(self.cover, kind=self.kind))
 
 
 class _Projected(NamedTuple):
@@ -103,14 +84,15 @@ class BoxEstimate:
             number, first = combine([(column.codes, column.cover.nodes) for column in some], len(self.mass))
             mass = added(number, self.mass, len(first))
             found = _Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
-            _keep(self._projections, chosen, found)
+            keep(self._projections, chosen, found)
         return found
 
-    def _judged(self, column: int, some: tuple[Test, ...]) -> Patterns:
+    def judged(self, column: int, some: tuple[Test, ...]) -> Patterns:
+        """The truth patterns of some tests on a column's nodes."""
         found = self._patterns.get((column, some))
         if found is None:
             found = self.columns[column].cover.patterns(some)
-            _keep(self._patterns, (column, some), found)
+            keep(self._patterns, (column, some), found)
         return found
 
     # Counting.
@@ -129,41 +111,19 @@ class BoxEstimate:
         if not chosen:
             return Count(self.total if asked == Constant(True) else 0.0)
         boxes = self._project(chosen)
-        own = [tuple(t for t in tests(asked) if t.column == self.columns[i].name) for i in chosen]
-        judged = [self._judged(i, some) for i, some in zip(chosen, own, strict=True)]
-        share, surely, maybe = _expanded(asked, own, judged, boxes)
+        some = [self.columns[i] for i in chosen]
+        own = [tuple(t for t in tests(asked) if t.column == column.name) for column in some]
+        judged = [self.judged(i, those) for i, those in zip(chosen, own, strict=True)]
+        share, surely, maybe = expanded(asked, own, judged, boxes.codes)
         low, high = float(boxes.mass[surely].sum()), float(boxes.mass[maybe].sum())
         open_ = maybe & ~surely
         if np.isnan(share[open_]).any():
-            what = f"the count depends on column {self._unknown(chosen, judged, boxes, open_)}, published as *"
+            what = f"the count depends on column {unknown(some, judged, boxes.codes, open_)}, published as *"
             between = f"it lies between {short(low)} and {short(high)}"
             raise InputError(f"{what} with no declared domain: {between}", do=DECLARE)
         value = low + float(boxes.mass[open_] @ share[open_])
-        return Count(
-            min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged, boxes, open_)
-        )
-
-    def _unknown(self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools) -> str:
-        """The columns whose cells in these rows may be anything."""
-        return " and ".join(
-            f'"{self.columns[i].name}"'
-            for i, found, codes in zip(chosen, judged, boxes.codes, strict=True)
-            if np.isnan(found.share[:, codes[rows]]).any()
-        )
-
-    def _assumed(
-        self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools
-    ) -> tuple[str, ...]:
-        """What the answer rests on in rows that are neither surely in nor surely out."""
-        found: dict[str, None] = {}
-        several = np.zeros(int(rows.sum()), dtype=np.int64)
-        for i, patterns, codes in zip(chosen, judged, boxes.codes, strict=True):
-            doubtful = (patterns.possible.sum(axis=0) > 1)[codes[rows]]
-            several += doubtful
-            if doubtful.any():
-                nodes = np.flatnonzero(np.bincount(codes[rows][doubtful]))
-                found |= dict.fromkeys(self.columns[i].cover.assumes(nodes, self.columns[i].name))
-        return (*found, INDEPENDENT) if (several > 1).any() else tuple(found)
+        assumes = assumed(some, judged, boxes.codes, open_)
+        return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
 
     # Cells.
 
@@ -180,9 +140,9 @@ class BoxEstimate:
         boxes = self._project(chosen)
         asked, dense = [], []
         for i, column, codes in zip(chosen, table.columns, boxes.codes, strict=True):
-            encoded = _encoded(column)
-            asked.append(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
-            dense.append(self.columns[i].cover.density(encoded.dictionary, self.columns[i].name, codes))
+            values = encoded(column)
+            asked.append(values.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+            dense.append(self.columns[i].cover.density(values.dictionary, self.columns[i].name, codes))
         nodes = [self.columns[i].cover.nodes for i in chosen]
         return summed(asked, dense, nodes, boxes.codes, boxes.mass / self.total)
 
@@ -203,14 +163,16 @@ class BoxEstimate:
         the published order (weights are not applied).
         """
         random = generator(seed)
-        if n is None:
-            boxes = self._published()
-        else:
-            if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-                raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
-            boxes = np.repeat(np.arange(len(self.mass)), random.multinomial(int(n), self.mass / self.mass.sum()))
-            random.shuffle(boxes)
+        boxes = self._published() if n is None else self.draw_boxes(n, random)
         return pa.table({c.name: c.cover.draw(c.codes[boxes], random, c.name) for c in self.columns})
+
+    def draw_boxes(self, n: int, random: np.random.Generator) -> NDArray[np.integer]:
+        """The boxes of n people, drawn by mass, in random order: (n,)."""
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
+        boxes = np.repeat(np.arange(len(self.mass)), random.multinomial(int(n), self.mass / self.mass.sum()))
+        random.shuffle(boxes)
+        return boxes
 
     def _published(self) -> NDArray[np.integer]:
         if self.rows is not None:
@@ -220,68 +182,14 @@ class BoxEstimate:
         return np.repeat(np.arange(len(self.mass)), self.mass.astype(np.int64))
 
 
-def _expanded(
-    asked: Condition, own: list[tuple[Test, ...]], judged: list[Patterns], boxes: _Projected
-) -> tuple[Floats, Bools, Bools]:
-    """The share of each box that satisfies the condition, and whether all of it and any of it may: each (boxes,).
-
-    Column by column, what is left of the condition under each pattern, and the share of each box where it is left.
-    """
-    rows = len(boxes.mass)
-    left = {asked: (np.ones(rows), np.ones(rows, dtype=np.bool_))}
-    ends = {truth: (np.zeros(rows), np.zeros(rows, dtype=np.bool_)) for truth in (True, False)}
-    for some, patterns, codes in zip(own, judged, boxes.codes, strict=True):
-        after: dict[Condition, tuple[Floats, Bools]] = {}
-        for condition, (share, possible) in left.items():
-            for rest, alike in _split(condition, some, patterns).items():
-                into = ends[rest.value] if isinstance(rest, Constant) else after.get(rest)
-                if into is None:
-                    into = after[rest] = (np.zeros(rows), np.zeros(rows, dtype=np.bool_))
-                part, allowed = _together(patterns, alike)
-                into[1][:] |= possible & allowed[codes]
-                if rest != Constant(False):  # of what fails only its being possible is asked
-                    into[0][:] += share * part[codes]
-        left = after
-    return ends[True][0], ~ends[False][1], ends[True][1]
-
-
-def _split(condition: Condition, some: tuple[Test, ...], patterns: Patterns) -> dict[Condition, list[int]]:
-    """What is left of the condition, and the patterns that leave it so."""
-    found: dict[Condition, list[int]] = {}
-    for number, truth in enumerate(patterns.truth.tolist()):
-        rest = simplify(_resolved(condition, dict(zip(some, truth, strict=True))))
-        found.setdefault(rest, []).append(number)
-    return found
-
-
-def _together(patterns: Patterns, alike: list[int]) -> tuple[Floats, Bools]:
-    """The share of each node that has one of these patterns, known where it can have no other: each (nodes,)."""
-    allowed: Bools = patterns.possible[alike].max(axis=0)
-    others = patterns.possible.sum(axis=0) > patterns.possible[alike].sum(axis=0)
-    return np.where(allowed & others, patterns.share[alike].sum(axis=0), allowed), allowed
-
-
-def _resolved(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
-    """The condition with constants in place of the tests whose truth is known."""
-    match condition:
-        case Test():
-            return Constant(truth[condition]) if condition in truth else condition
-        case Not(part):
-            return Not(_resolved(part, truth))
-        case And(parts):
-            return And(tuple([_resolved(part, truth) for part in parts]))
-        case Or(parts):
-            return Or(tuple([_resolved(part, truth) for part in parts]))
-    return condition
-
-
-def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Values that somebody asks about, each distinct one once."""
     pieces = [plain(piece) for piece in column.chunks]
     whole = pa.concat_arrays(pieces) if pieces else plain(pa.array([], column.type))
     return whole.dictionary_encode("encode")
 
 
-def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+def keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
     """Keep a value for the next question, in place of the oldest when there are many."""
     while len(kept) >= _KEPT:
         kept.pop(next(iter(kept)))

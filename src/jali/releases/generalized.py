@@ -84,6 +84,11 @@ class Generalized(Release):
         return rank[number], first[order]
 
     @property
+    def individuals(self) -> pa.Table:
+        """The published quasi-identifiers of each row, in published order."""
+        return self.tables["data"].select([column.name for column in self.of_role("quasi")])
+
+    @property
     def group_of_rows(self) -> NDArray[np.int32]:
         """The group of each published row, numbered in published order."""
         return self._group[0]

@@ -18,9 +18,11 @@ from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Column, Domain, Table
 from jali.encoding.taxonomy import Taxonomy
 from jali.errors import InputError
+from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.cover import Cover
 from jali.principles.counts import Ints
+from jali.releases.buckets import Buckets
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
 from jali.releases.published import Published
@@ -74,7 +76,7 @@ class HolderCosts:
 
     kl: float
     average: float
-    discernibility: float
+    discernibility: float | None  # None where nobody's rows are made alike
     loss: float
     granularity: float
     groups: int
@@ -101,6 +103,23 @@ def holder_costs(release: Generalized, original: Table, domain: Domain) -> Holde
     )
 
 
+def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCosts:
+    """The costs of buckets: how far sensitive values are spread, and how far quasi-identifiers are generalized."""
+    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
+    groups = int(release.manifest.counts["groups"])
+    return HolderCosts(
+        kl=divergence(release.linked(covers), original),
+        average=release.rows / groups,
+        discernibility=None,
+        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
+        granularity=1 - float(np.mean(list(shares.values()))),
+        groups=groups,
+        suppressed=0,
+        columns=shares,
+    )
+
+
 def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
     """The mean over rows of (values covered − 1) / (values − 1)."""
     covered = np.diff(cover.start)[published.codes].astype(np.float64)
@@ -112,7 +131,11 @@ def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Co
 
     The sensitive columns are not spread.
     """
-    estimate = holder_estimate(release, covers)
+    return divergence(holder_estimate(release, covers), original)
+
+
+def divergence(estimate: Estimate, original: Table) -> float:
+    """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
     frequencies = original.frequencies
     cell = frequencies.combination * len(frequencies.joint) + frequencies.value
     _, first, index = np.unique(cell, return_index=True, return_inverse=True)
@@ -140,7 +163,7 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
     return BoxEstimate.from_rows(columns, release.weight)
 
 
-def builders(release: Generalized) -> dict[str, Builder]:
+def builders(release: Generalized | Buckets) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: _builder(column) for column in release.of_role("quasi")}
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError
-from jali.principles.base import Principle, exact, hold, principles_of
+from jali.principles.base import Principle, exact, principles_of
 from jali.principles.counts import GivenCounts
 from jali.releases.base import Manifest, Release, fresh_order, load
 from jali.releases.covers import cover_of
 from jali.releases.generalized import WEIGHT_DIGITS, Generalized, Requirement
 from jali.releases.published import Published, trimmed
-from jali.search.suppress import first_union_that_holds
+from jali.search.suppress import breaking, first_union_that_holds
 
 
 def repair(release: Release | str | Path, principles: Requirement, *, suppress: float = 1.0) -> Generalized:
@@ -61,7 +61,7 @@ def _hidden_groups(release: Generalized, required: tuple[Principle, ...], budget
     """Which published groups must go, the suppressed one among them."""
     counts = release.counts()
     rows = np.bincount(release.group_of_rows, minlength=counts.groups)
-    broken = ~hold(required, counts)
+    broken = breaking(required, counts)
     hidden = broken.copy()
     hidden[release.group_of_rows[release.hidden_rows]] = True
     if not broken.any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.published import Published
 
@@ -42,6 +43,52 @@ def not_covered(release: Generalized) -> tuple[str, ...]:
     """What the promises of a release do not speak of."""
     known = release.manifest.method.get("known_algorithm")
     return NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+
+
+VISIBLE = "who is in the table: quasi-identifiers are published row by row, so whoever knows somebody's can look"
+"""What the promises of buckets do not speak of, beside the rest."""
+
+
+def buckets_not_covered(release: Buckets) -> tuple[str, ...]:
+    """What the promises of buckets do not speak of.
+
+    Who knows that people were dealt at random learns nothing from it: all tables that fit the buckets give rise to
+    them equally often.
+    """
+    dealt = release.manifest.method["buckets"] == "anatomy"
+    told = NOT_COVERED[:1] + NOT_COVERED[2:] if dealt else NOT_COVERED
+    return (VISIBLE, *told) if any(map(_exact, release.of_role("quasi"))) else told
+
+
+def bucket_summary(release: Buckets) -> str:
+    """What `print(release)` shows of buckets."""
+    counts, metrics = release.manifest.counts, release.manifest.metrics
+    number, count, weights = release.contents.names
+    rows, buckets = many(counts["rows"], "row"), many(counts["groups"], "bucket")
+    lines = [
+        f"Buckets release: {rows} in {buckets}, as two tables tied by {number} only",
+        "Published as individuals",
+        *(f"  {_individual(column)}" for column in release.contents.shown),
+    ]
+    lines += [f"  {weights}: weights, as the mean of each bucket"] if weights else []
+    lines += ["Published as buckets", *(f"  {column.name}: sensitive, as it is" for column in release.contents.hidden)]
+    lines.append(f"  {count}: people of the bucket who have the value")
+    lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
+    lines.append(f"  where a group is a bucket, against {ATTACKER}")
+    if counts["one_row_per_person_assumed"]:
+        lines.append("  assuming one row per person")
+    lines += ["Not covered", *(f"  {text}" for text in buckets_not_covered(release))]
+    lines.append("Cost")
+    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
+    return "\n".join(lines)
+
+
+def _exact(column: Published) -> bool:
+    return column.role == "quasi" and column.level == 0 and not column.generalized_by_group
+
+
+def _individual(column: Published) -> str:
+    return f"{column.name}: as it is" if _exact(column) else _column(column)
 
 
 def summary(release: Generalized) -> str:

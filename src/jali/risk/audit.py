@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
 from jali.principles.counts import Cells, Counts
 from jali.releases.base import Release, load
+from jali.releases.buckets import Buckets
 from jali.releases.generalized import Generalized
-from jali.releases.summary import ATTACKER, NOT_COVERED, not_covered
+from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, not_covered
 from jali.risk.figures import NEARLY, Audit, Homogeneity, OtherAudit, SensitiveAudit
 
 __all__ = ["NEARLY", "Audit", "Homogeneity", "OtherAudit", "SensitiveAudit", "audit", "figures"]
@@ -81,13 +83,28 @@ def _audit_release(release: Release) -> Audit:
     kept = {repr(p): bool(p.holds(counts).all()) for p in release.principles}
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)
     spread = int(counts.size.sum()) > int(release.manifest.counts.get("people", 0))
-    other = _other(release) if isinstance(release, Generalized) else None
+    other = _other(release) if isinstance(release, (Generalized, Buckets)) else None
     limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
+    limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
     notes = _notes(person_named=named, spread=spread, not_covered=limits)
-    return figures(counts, kept=kept, other=other, notes=notes)
+    found = figures(counts, kept=kept, other=other, notes=notes)
+    return _told_apart(found, release) if isinstance(release, Buckets) else found
 
 
-def _other(release: Generalized) -> OtherAudit | None:
+def _told_apart(audit: Audit, release: Buckets) -> Audit:
+    """The figures of buckets: people are told apart by the quasi-identifiers they show, not by their bucket."""
+    shared = release.shared_by(release.of_role("quasi"))
+    return replace(
+        audit,
+        k=int(shared.min()),
+        highest_risk=1.0 / int(shared.min()),
+        average_risk=float((1.0 / shared).mean()),
+        below={bound: float((shared < bound).mean()) for bound in SMALL},
+        smallest_bucket=audit.k,
+    )
+
+
+def _other(release: Generalized | Buckets) -> OtherAudit | None:
     columns = release.of_role("other")
     if not columns:
         return None

@@ -75,6 +75,7 @@ class Audit:
     kept: Mapping[str, bool] = field(default_factory=dict)  # each promise of a release, judged again
     other: OtherAudit | None = None
     notes: tuple[str, ...] = ()
+    smallest_bucket: int | None = None  # people; where groups are buckets, and k counts who shows the same
 
     def __getattr__(self, name: str) -> Any:
         """A sensitive column's figure, or a mapping by column where there are several."""
@@ -102,6 +103,8 @@ class Audit:
         for name in next(iter(columns.values()), {}):
             by_column = {column: figures[name] for column, figures in columns.items()}
             result[name] = next(iter(by_column.values())) if len(by_column) == 1 else by_column
+        if self.smallest_bucket is not None:
+            result["smallest_bucket"] = self.smallest_bucket
         if self.other is not None:
             result["other"] = vars(self.other) | {"columns": list(self.other.columns)}
         return result | {"kept": dict(self.kept), "holds": self.holds, "notes": list(self.notes)}
@@ -111,19 +114,23 @@ class Audit:
 
 
 def _rows(audit: Audit) -> list[tuple[str, str]]:
+    bucket, group = audit.smallest_bucket, "group" if audit.smallest_bucket is None else "bucket"
     rows = [
         ("people", f"{audit.people:,}"),
-        ("groups", f"{audit.groups:,}"),
-        ("k (people in the smallest group)", f"{audit.k:,}"),
-        ("people in a group on average", f"{audit.average_size:,.1f}"),
+        (f"{group}s", f"{audit.groups:,}"),
+        *([("k (people in the smallest group)", f"{audit.k:,}")] if bucket is None else []),
+        *([("people in the smallest bucket", f"{bucket:,}")] if bucket is not None else []),
+        (f"people in a {group} on average", f"{audit.average_size:,.1f}"),
+        *([("k (people who show the same, at least)", f"{audit.k:,}")] if bucket is not None else []),
         ("re-identification risk, highest", f"{audit.highest_risk:.4f}"),
         ("re-identification risk, average", f"{audit.average_risk:.4f}"),
     ]
-    rows += [(f"people in groups below {size}", f"{share:.2%}") for size, share in audit.below.items()]
+    few = "people in groups below" if bucket is None else "people who show the same as others, below"
+    rows += [(f"{few} {size}", f"{share:.2%}") for size, share in audit.below.items()]
     for s in audit.sensitive:
         rows.append((f"— {s.column} —", ""))
         rows += [
-            ("distinct values in a group, at least", str(s.distinct_l)),
+            (f"distinct values in a {group}, at least", str(s.distinct_l)),
             ("entropy diversity, at least", f"{s.entropy_l:.4f}"),
             ("largest share of one value", f"{s.largest_share:.4f}"),
             ("t (equal distance)", f"{s.t:.4f}"),

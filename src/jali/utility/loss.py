@@ -10,8 +10,9 @@ from typing import Any
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.releases.base import Release, load
+from jali.releases.buckets import Buckets
 from jali.releases.generalized import Generalized
-from jali.releases.original import holder_costs
+from jali.releases.original import bucket_costs, holder_costs
 from jali.show import lines_of
 
 
@@ -22,7 +23,7 @@ class Measures:
     kl: float  # nats, over quasi-identifiers × sensitive columns
     height: int | None  # of a lattice node; None where each group is shown in its own way
     average: float
-    discernibility: float
+    discernibility: float | None  # None for buckets, where no rows are made alike
     loss: float
     granularity: float
     groups: int
@@ -43,7 +44,7 @@ class Measures:
             ("KL-divergence (nats)", f"{self.kl:.6f}"),
             ("generalization height", "not defined" if self.height is None else f"{self.height}"),
             ("average group size", f"{self.average:,.2f}"),
-            ("discernibility", f"{self.discernibility:,.0f}"),
+            ("discernibility", "not defined" if self.discernibility is None else f"{self.discernibility:,.0f}"),
             ("loss", f"{self.loss:.6f}"),
             ("granularity", f"{self.granularity:.6f}"),
         ]
@@ -59,7 +60,7 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
     the table; by default as the table says.
     """
     found = load(release) if isinstance(release, (str, Path)) else release
-    if not isinstance(found, Generalized):
+    if not isinstance(found, (Generalized, Buckets)):
         raise InputError(f"a {found.kind} release cannot be measured")
     if not isinstance(original, Table):
         raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
@@ -69,9 +70,10 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
         got = f"{found.rows:,} rows in the release, {original.rows:,} in the table"
         raise InputError("this is not the table that was published", got=got, do="measure against the original")
     over = domain or original.domain
-    costs = holder_costs(found, original, over)
+    levels = found.levels if isinstance(found, Generalized) else {}
+    costs = bucket_costs(found, original, over) if isinstance(found, Buckets) else holder_costs(found, original, over)
     return Measures(
-        height=sum(found.levels.values()) if found.levels else None,
+        height=sum(levels.values()) if levels else None,
         rows=found.rows,
         domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in costs.columns},
         **vars(costs),

@@ -1,0 +1,251 @@
+"""LinkedEstimate: people's boxes in one table, sensitive values in another, and a number that links the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.errors import InputError, nearest
+from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.condition import Condition, Constant, columns, simplify, tests
+from jali.estimates.cover import DECLARE
+from jali.estimates.expand import assumed, fitting, split
+from jali.estimates.patterns import Bools, Floats, Ints, added
+from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
+
+EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedEstimate:
+    """Boxes over some columns, each in one link (a bucket or batch), and how often each link has each sensitive value.
+
+    Within a link the values are independent of the boxes: mass(box, value) = mass(box) · count(link, value) /
+    people(link). Everybody in a link has the same weight. Boxes are never multiplied with values to count.
+    """
+
+    shown: tuple[BoxColumn, ...]  # of the boxes
+    link: Ints  # (boxes,)
+    people: Ints  # (boxes,)
+    hidden: tuple[BoxColumn, ...]  # the sensitive columns, of the entries; their cells are exact values
+    value_link: Ints  # (entries,)
+    count_of: Ints  # (entries,) people of the link who have the values, at least 1
+    weight: Floats | None = None  # (links,) of each person; 1 by default
+    rows: NDArray[np.integer] | None = None  # (published rows,) the box of each
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if not self.shown or not self.hidden or len(set(names)) < len(names):
+            raise InputError("links: both tables need columns, each with a name of its own")
+        if not len(self.link) == len(self.people) or not len(self.value_link) == len(self.count_of) > 0:
+            raise InputError("links: each box and each entry needs a link and a number of people")
+        if (self.people < 1).any() or (self.count_of < 1).any() or min(self.link.min(), self.value_link.min()) < 0:
+            raise InputError("links: every box and every entry stands for at least one person")
+        sizes = np.bincount(self.link, self.people, minlength=len(self.size))
+        if not np.array_equal(sizes, self.size) or (self.size == 0).any():
+            raise InputError("links: the two tables do not have the same people in each link")
+        if any((np.diff(column.cover.start) != 1).any() for column in self.hidden):
+            raise InputError("links: sensitive cells must be exact values")
+
+    @classmethod
+    def from_rows(
+        cls, shown: Sequence[BoxColumn], link: Ints, hidden: Sequence[BoxColumn], value_link: Ints, count_of: Ints,
+        *, weight: Floats | None = None,
+    ) -> LinkedEstimate:  # fmt: skip
+        """The estimate of two published tables: `shown` and `link` row by row, reduced to the distinct ones."""
+        keys = [(column.codes, column.cover.nodes) for column in shown]
+        number, first = combine([*keys, (link, int(link.max(initial=0)) + 1)], len(link))
+        boxes = tuple(replace(column, codes=column.codes[first]) for column in shown)
+        people = np.bincount(number, minlength=len(first)).astype(np.int64)
+        return cls(boxes, link[first], people, tuple(hidden), value_link, count_of, weight, number)
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self.columns)
+        return (
+            f"LinkedEstimate({len(self.link):,} boxes in {len(self.size):,} links of mass {short(self.total)}: {names})"
+        )
+
+    @property
+    def columns(self) -> tuple[BoxColumn, ...]:
+        """All columns: those of the boxes, then the sensitive ones."""
+        return self.shown + self.hidden
+
+    @property
+    def total(self) -> float:
+        """The mass of all people."""
+        return self.boxes.total
+
+    @cached_property
+    def size(self) -> Ints:
+        """People in each link: (links,)."""
+        return added(self.value_link, self.count_of.astype(np.float64), 0).astype(np.int64)
+
+    @cached_property
+    def _scale(self) -> Floats:
+        """The weight of a person of each link: (links,)."""
+        return np.ones(len(self.size)) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
+
+    @cached_property
+    def _people(self) -> Floats:
+        return self.people.astype(np.float64)
+
+    @cached_property
+    def _by_value(self) -> ByValue:
+        keys = [(column.codes, column.cover.nodes) for column in self.hidden]
+        return ByValue.of(keys, self.value_link, self.count_of, len(self.size))
+
+    @cached_property
+    def boxes(self) -> BoxEstimate:
+        """What can be asked without the sensitive columns."""
+        return BoxEstimate(self.shown, self.people * self._scale[self.link])
+
+    @cached_property
+    def values(self) -> BoxEstimate:
+        """What can be asked of the sensitive columns alone."""
+        return BoxEstimate(self.hidden, self.count_of * self._scale[self.value_link])
+
+    def _side(self, names: Sequence[object]) -> BoxEstimate | None:
+        """The one table that has all these columns, if one has."""
+        known = [column.name for column in self.columns]
+        for name in names:
+            if name not in known:
+                raise InputError(f'no column "{name}" was published', do=nearest(str(name), known))
+        for table in (self.boxes, self.values):
+            if {*names} <= {column.name for column in table.columns}:
+                return table
+        return None
+
+    # Counting.
+
+    def count(self, condition: str | Condition | None = None, *, where: Mapping[str, object] | None = None) -> Count:
+        """How many people satisfy the condition, with what is certain and possible of it.
+
+        What is left of the condition for each sensitive value is asked of the boxes: Σ over links of
+        people who fit · people who have the value / people. Of n people q fit and s have the value, so at least
+        q + s - n and at most min(q, s) are both; for a condition that leaves several things, these are added up.
+        """
+        asked = condition_of(condition, where)
+        self._side(sorted(columns(asked)))
+        asked = simplify(asked)
+        alone = self._side(sorted(columns(asked)))
+        if alone is not None:
+            return alone.count(asked)
+        value = low = doubt = 0.0
+        assumes: dict[str, None] = {}
+        for rest, having in self._left(asked).items():
+            if isinstance(rest, Constant):
+                sure = float((having * self._scale).sum())
+                value, low = value + sure, low + sure
+                continue
+            near, sure, more, based = self._both(rest, having)
+            value, low, doubt = value + near, low + sure, doubt + more
+            assumes |= dict.fromkeys(based)
+        if doubt == 0:
+            return Count(low)
+        if np.isnan(value):
+            raise self._depends(asked, low, low + doubt)
+        high = low + doubt
+        return Count(min(max(value, low), high), low=low, high=high, assumes=(EVENLY, *assumes))
+
+    def _left(self, asked: Condition) -> dict[Condition, Floats]:
+        """What is left of the condition for some sensitive values, if not nothing, and who has these: each (links,)."""
+        left: dict[Condition, Bools] = {asked: np.ones(len(self._by_value.first), dtype=np.bool_)}
+        for at, column in enumerate(self.hidden):
+            after: dict[Condition, Bools] = {}
+            for condition, some in left.items():
+                own = tuple(test for test in tests(condition) if test.column == column.name)
+                if not own:
+                    after[condition] = after[condition] | some if condition in after else some
+                    continue
+                patterns = self.values.judged(at, own)
+                for rest, alike in split(condition, own, patterns).items():
+                    if rest != Constant(False):
+                        nodes = np.flatnonzero(np.logical_or.reduce(patterns.possible[alike], axis=0))
+                        here = some & np.isin(column.codes[self._by_value.first], nodes)
+                        after[rest] = after[rest] | here if rest in after else here
+            left = after
+        return {rest: self._by_value.having(some) for rest, some in left.items()}
+
+    def _both(self, asked: Condition, having: Floats) -> tuple[float, float, float, tuple[str, ...]]:
+        """How many people fit and have a value: the estimate, how many surely, how many more may, and on what it rests.
+
+        `asked` is what is left for the boxes, `having[link]` how many people of the link have such a value.
+        """
+        names = columns(asked)
+        chosen = [i for i, column in enumerate(self.shown) if column.name in names]
+        some = [self.shown[i] for i in chosen]
+        own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
+        judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
+        box, share, surely = fitting(asked, some, own, judged)
+        link = self.link.take(box)
+        there = np.flatnonzero(having.take(link))
+        box, link, share, surely = box[there], link[there], share[there], surely[there]
+        links, people = len(self.size), self._people.take(box)
+        possible = added(link, people, links)
+        certain = possible if surely.all() else added(link[surely], people[surely], links)
+        low = np.maximum(0.0, certain + having - self.size)
+        more = np.minimum(possible, having) - low
+        value = float((share * people * (having / self.size * self._scale).take(link)).sum())
+        open_ = ~surely
+        based = assumed(some, judged, [column.codes.take(box) for column in some], open_) if open_.any() else ()
+        return value, float((low * self._scale).sum()), float((more * self._scale).sum()), based
+
+    def _depends(self, asked: Condition, low: float, high: float) -> InputError:
+        """The answer depends on what is not known."""
+        names = [c for c in self.shown if c.name in columns(asked) and not c.cover.known[c.codes].all()]
+        told = " and ".join(f'"{column.name}"' for column in names)
+        between = f"it lies between {short(low)} and {short(high)}"
+        what = f"the count depends on column {told}, published as * with no declared domain: {between}"
+        return InputError(what, do=DECLARE)
+
+    # Cells.
+
+    def _joined(self, names: Sequence[str]) -> BoxEstimate:
+        """The boxes and values as these columns show them, values spread over the boxes of their links."""
+        alone = self._side(names)
+        if alone is not None:
+            return alone
+        first = [column for column in self.shown if column.name in names]
+        second = [column for column in self.hidden if column.name in names]
+        scale = self._scale / self.size
+        return joined(
+            (first, self.link, self.people * scale[self.link]),
+            (second, self.value_link, self.count_of.astype(np.float64)),
+            len(self.size),
+        )
+
+    def probability(self, cells: Any) -> Floats:
+        """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
+        table = table_of(cells)
+        return self._joined(table.column_names).probability(table)
+
+    def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
+        """The joint table of some columns at exact values, with a `count`; sums to the total."""
+        names = [columns] if isinstance(columns, str) else list(columns)
+        return self._joined(names).frame(names, kind)
+
+    def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
+        """People drawn from the estimate: boxes by mass, then a sensitive value of the box's link.
+
+        Without n the published rows in their order, with a value for each cell, and the sensitive values of each link
+        dealt out to its people: each is given as often as it was published.
+        """
+        random = generator(seed)
+        if n is None:
+            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people)
+            boxes = boxes if self.rows is None else self.rows
+            link = self.link[boxes]
+            entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
+        else:
+            boxes = self.boxes.draw_boxes(n, random)
+            entry = draw_within(self.value_link, self.count_of, self.link[boxes], random)
+        drawn = {c.name: c.cover.draw(c.codes[boxes], random, c.name) for c in self.shown}
+        return pa.table(drawn | {c.name: c.cover.draw(c.codes[entry], random, c.name) for c in self.hidden})

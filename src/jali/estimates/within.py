@@ -1,0 +1,143 @@
+"""Two tables that share a link: joined, drawn from, and dealt out within each link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.errors import InputError
+from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.joint import LARGEST
+from jali.estimates.patterns import Bools, Floats, Ints, added
+
+AT_ONCE = 4_000_000  # pairs of a box and a value
+
+Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
+
+
+def joined(first: Side, second: Side, links: int) -> BoxEstimate:
+    """Σ over links of the product of the two amounts, for each distinct pair of what the two sides show."""
+    (left, left_link, left_amount), (right, right_link, right_amount) = (
+        _reduced(side, links) for side in (first, second)
+    )
+    left_key, left_first = combine([(c.codes, c.cover.nodes) for c in left], len(left_link))
+    right_key, right_first = combine([(c.codes, c.cover.nodes) for c in right], len(right_link))
+    width = len(right_first)
+    begin = np.searchsorted(right_link, np.arange(links + 1))
+    pairs = np.diff(begin)[left_link]
+    found = _Sums(len(left_first) * width, int(pairs.sum()))
+    for some in _portions(pairs):
+        size = pairs[some]
+        at = np.repeat(begin[left_link[some]] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        here = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
+        found.add(here, np.repeat(left_amount[some], size) * right_amount[at])
+    key, mass = found.result()
+    columns = [replace(c, codes=c.codes[left_first[key // width]]) for c in left]
+    columns += [replace(c, codes=c.codes[right_first[key % width]]) for c in right]
+    return BoxEstimate(tuple(columns), mass)
+
+
+class _Sums:
+    """Amounts added up by key: in a table of all keys where most of them occur, else key by key."""
+
+    def __init__(self, keys: int, entries: int) -> None:
+        self.table = np.zeros(keys) if keys <= min(4 * entries + 1024, LARGEST) else None
+        self.key, self.amount = np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    def add(self, key: Ints, amount: Floats) -> None:
+        """Add some amounts."""
+        if self.table is not None:
+            self.table += added(key, amount, len(self.table))
+            return
+        self.key, number = np.unique(np.concatenate([self.key, key]), return_inverse=True)
+        self.amount = added(number.reshape(-1), np.concatenate([self.amount, amount]), len(self.key))
+        if len(self.key) > LARGEST:
+            raise InputError(f"the joint table has more than {LARGEST:,} cells", do="name fewer columns")
+
+    def result(self) -> tuple[Ints, Floats]:
+        """The keys that occur, in order, and the sum of each."""
+        if self.table is None:
+            return self.key, self.amount
+        key = np.flatnonzero(self.table)
+        return key, self.table[key]
+
+
+def _reduced(side: Side, links: int) -> Side:
+    """Rows that show the same in one link made one, sorted by link."""
+    columns, link, amount = side
+    number, first = combine([(link, links), *((c.codes, c.cover.nodes) for c in columns)], len(link))
+    kept = [replace(column, codes=column.codes[first]) for column in columns]
+    return kept, link[first], added(number, amount, len(first))
+
+
+def _portions(pairs: Ints) -> list[slice]:
+    """Rows cut so that each part has about AT_ONCE pairs."""
+    upto = np.cumsum(pairs)
+    cuts = np.searchsorted(upto, np.arange(AT_ONCE, int(upto[-1]), AT_ONCE))
+    ends = np.unique(np.concatenate([[0], cuts, [len(pairs)]])).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class ByValue:
+    """The entries of a link table in the order of their joint values, to be added up for some of these."""
+
+    first: Ints  # (joint values,) an entry of each
+    start: Ints  # (joint values + 1,) where those of each begin
+    link: Ints  # (entries,)
+    people: Floats  # (entries,)
+    links: int
+
+    @classmethod
+    def of(cls, keys: Sequence[tuple[NDArray[np.integer], int]], link: Ints, people: Ints, links: int) -> ByValue:
+        """From codes of some columns, and how many values each has."""
+        number, first = combine(keys, len(link))
+        order = np.argsort(number, kind="stable")
+        start = np.searchsorted(number[order], np.arange(len(first) + 1))
+        return cls(first, start, link[order], people[order].astype(np.float64), links)
+
+    @cached_property
+    def _matrix(self) -> Floats | None:
+        """People by joint value and link, where many of these occur together: (joint values, links)."""
+        if len(self.first) * self.links > 4 * len(self.link) + 1024:
+            return None
+        value = np.repeat(np.arange(len(self.first)), np.diff(self.start))
+        shape = (len(self.first), self.links)
+        return added(value * self.links + self.link, self.people, shape[0] * shape[1]).reshape(shape)
+
+    def having(self, values: Bools) -> Floats:
+        """How many people of each link have one of these joint values: (links,)."""
+        if self._matrix is not None:
+            summed: Floats = self._matrix[np.flatnonzero(values)].sum(axis=0)
+            return summed
+        edges = np.flatnonzero(np.diff(values, prepend=False, append=False))  # values that follow each other are a run
+        runs = [slice(self.start[a], self.start[b]) for a, b in edges.reshape(-1, 2)]
+        if not runs:
+            return np.zeros(self.links)
+        link, people = (np.concatenate([amount[run] for run in runs]) for amount in (self.link, self.people))
+        return added(link, people, self.links)
+
+
+def draw_within(value_link: Ints, count: Ints, link: Ints, random: np.random.Generator) -> Ints:
+    """An entry of the link of each person, each as likely as people of the link have it: (people,)."""
+    order = np.argsort(value_link, kind="stable")
+    upto = np.cumsum(count[order])
+    size = np.bincount(value_link, count).astype(np.int64)
+    before = np.cumsum(size) - size
+    wanted = before[link] + (random.random(len(link)) * size[link]).astype(np.int64)
+    return order[np.searchsorted(upto, wanted, side="right")]
+
+
+def shuffled_within(value_link: Ints, count: Ints, link: NDArray[np.integer], order: Ints) -> Ints:
+    """Every entry dealt to as many people of its link as have it; who gets which follows a random order: (people,)."""
+    entries = np.repeat(np.arange(len(count)), count)
+    entries = entries[np.argsort(value_link[entries], kind="stable")]
+    result = np.empty(len(link), dtype=np.int64)
+    result[order[np.argsort(link[order], kind="stable")]] = entries
+    return result
