@@ -20,13 +20,17 @@ if TYPE_CHECKING:
         KAnonymity,
         MultiAttribute,
         RecursiveDiversity,
+        Safety,
         TCloseness,
     )
+    from jali.releases.anatomize import anatomize
     from jali.releases.base import load
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.risk import disclosure
+    from jali.risk.attacks import attacks
     from jali.risk.audit import audit
     from jali.risk.beliefs import beliefs
     from jali.sources.files import read
@@ -46,7 +50,10 @@ _WHERE = {
     "KAnonymity": "jali.principles",
     "MultiAttribute": "jali.principles",
     "RecursiveDiversity": "jali.principles",
+    "Safety": "jali.principles",
     "TCloseness": "jali.principles",
+    "anatomize": "jali.releases.anatomize",
+    "attacks": "jali.risk.attacks",
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
@@ -79,13 +86,17 @@ __all__ = [
     "KAnonymity",
     "MultiAttribute",
     "RecursiveDiversity",
+    "Safety",
     "TCloseness",
     "__version__",
+    "anatomize",
+    "attacks",
     "audit",
     "bands",
     "beliefs",
     "datasets",
     "dates",
+    "disclosure",
     "generalize",
     "load",
     "mask",
@@ -106,6 +117,8 @@ def __getattr__(name: str) -> Any:
     """Import what is heavy only when it is first used."""
     if name == "datasets":
         return importlib.import_module("jali.datasets")
+    if name == "disclosure":
+        return importlib.import_module("jali.risk.disclosure")
     if name not in _WHERE:
         raise AttributeError(f"module 'jali' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

@@ -188,6 +188,20 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "query that is no condition": (["query", "out", "age >"], ("condition",)),
     "repair without output": (["repair", "out", "job.toml"], ("--output",)),
     "repair over something": (["repair", "out", "job.toml", "-o", "out"], ("not empty",)),
+    "attack without original": (["attack", "out"], ("--original", "--job")),
+    "attack with a threshold of nothing": (
+        ["attack", "out", "--original", "patients.csv", "--threshold", "0"], ("threshold",)
+    ),
+    "attack with a threshold in words": (
+        ["attack", "out", "--original", "patients.csv", "--threshold", "high"], ("threshold must be a number",)
+    ),
+    "attack with half a case": (["attack", "out", "--original", "patients.csv", "--cases", "0.5"], ("cases",)),
+    "attack with a public file that is not there": (
+        ["attack", "out", "--original", "patients.csv", "--public", "voters.csv"], ("voters.csv",)
+    ),
+    "attack on an unknown column": (
+        ["attack", "out", "--original", "patients.csv", "--sensitive", "cond"], ('no sensitive column "cond"',)
+    ),
     "beliefs without population": (["beliefs", "out"], ("--population",)),
     "beliefs with one rho": (["beliefs", "out", "--population", "patients.csv", "--rho1", "0.1"], ("--rho2",)),
     "beliefs with rhos upside down": (

@@ -259,6 +259,26 @@ def test_beliefs_against_joint_frequencies(published: Any) -> None:
     assert isinstance(told["breaches"], int)
 
 
+def test_attack_tells_whom_each_attack_exposes(published: Any) -> None:
+    """As text and as JSON; the original is read as the release tells or as the job says, the public file looked up."""
+    arguments = ("attack", "out", "--original", "patients.csv")
+    shown = published.jali(*arguments)
+    assert shown.exit_code == 0, shown.stderr
+    assert "confidential" in shown.stdout.splitlines()[0]
+    told = json.loads(published.jali(*arguments, "--json", "-q").stdout)
+    assert [attack["name"] for attack in told["attacks"]] == [
+        "homogeneity", "background knowledge", "linkage", "minimality",
+    ]  # fmt: skip
+    by_job = json.loads(published.jali("attack", "out", "--job", "job.toml", "--json", "-q").stdout)
+    assert by_job["attacks"][:3] == told["attacks"][:3]
+    (published / "voters.csv").write_text("zip,age,nationality\n13053,31,American\n99999,31,American\n", "utf-8")
+    options = ("--public", "voters.csv", "--sensitive", "condition", "--threshold", "0.5", "--cases", "1", "--json")
+    linked = json.loads(published.jali(*arguments, *options).stdout)["attacks"][2]
+    assert linked["people"] == 2
+    assert linked["figures"]["match no group"] == 1
+    assert linked["figures"]["match exactly one group"] == 1
+
+
 def test_hierarchy_is_what_taxonomy_reads(ward: Any) -> None:
     """What `hierarchy` writes can be named in a job, on stdout and in a file alike."""
     result = ward.jali("hierarchy", "job.toml", "age")

@@ -11,9 +11,11 @@ from typing import Any
 import click
 
 from jali._version import __version__
+from jali.cli.attack import attack
 from jali.cli.audit import audit
 from jali.cli.beliefs import beliefs
 from jali.cli.demo import demo
+from jali.cli.disclosure import disclosure
 from jali.cli.failures import Interrupted, one_line
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
@@ -62,7 +64,21 @@ def app() -> None:
     """
 
 
-for command in (demo, init, publish, minimal, hierarchy, audit, measure, query, repair, beliefs, reproduce):
+for command in (
+    demo,
+    init,
+    publish,
+    minimal,
+    hierarchy,
+    audit,
+    measure,
+    query,
+    repair,
+    beliefs,
+    disclosure,
+    attack,
+    reproduce,
+):
     app.add_command(command)
 
 

@@ -11,6 +11,7 @@ from jali.principles.closeness import TCloseness
 from jali.principles.counts import Cells, Counts, Sensitive, dense
 from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from jali.principles.multi import MultiAttribute
+from jali.principles.safety import Safety
 
 __all__ = [
     "AlphaAnonymity",
@@ -24,6 +25,7 @@ __all__ = [
     "MultiAttribute",
     "Principle",
     "RecursiveDiversity",
+    "Safety",
     "Sensitive",
     "TCloseness",
     "dense",

@@ -63,6 +63,10 @@ class Principle(ABC):
         verdict: Bools = self.judge(counts) | (counts.size == 0)
         return verdict
 
+    def alone(self, counts: Counts) -> Bools:
+        """Whether each group would keep the promise if it were the whole table: (groups,)."""
+        return self.holds(counts)
+
     def check(self, whole: Counts) -> None:  # noqa: B027  # a principle that fits every table has nothing to check
         """Raise InputError when the parameters make no sense for this table (`whole` has one group: everybody)."""
 

@@ -54,6 +54,12 @@ class MultiAttribute(Principle):
             verdict[parent[~self.principle.holds(part)]] = False
         return verdict
 
+    def alone(self, counts: Counts) -> Bools:
+        if self.scope == "group":
+            return self.holds(counts)
+        single = (self.judge(_only(counts, group))[0] for group in range(counts.groups))
+        return np.fromiter(single, dtype=bool, count=counts.groups)
+
     @property
     def bound(self) -> str:
         return self.principle.bound
@@ -80,6 +86,16 @@ class MultiAttribute(Principle):
     def shortfall(self, whole: Counts) -> str:
         reached = show(self.worst(whole))
         return f"{self.title} {self.bound} cannot be met: the weakest part of the whole table reaches {reached}"
+
+
+def _only(counts: Counts, group: int) -> Counts:
+    """One group as if it were the whole table."""
+    inside = counts.group == group
+    person = None if counts.person is None else counts.person[inside]
+    return replace(
+        counts, groups=1, group=np.zeros(int(inside.sum()), dtype=np.int64), value=counts.value[inside],
+        n=counts.n[inside], person=person, whole=counts.whole or counts,
+    )  # fmt: skip
 
 
 def _alone(counts: Counts, index: int) -> Counts:

@@ -22,7 +22,7 @@ class Panel:
     """One plot of a figure: the values of each series at each x."""
 
     title: str
-    x: tuple[str, ...]
+    x: tuple[str, ...] | tuple[float, ...]  # texts stand at equal distances, numbers where they belong
     series: Mapping[str, tuple[float | None, ...]]  # each (x,)
     x_label: str = ""
     y_label: str = ""

@@ -11,18 +11,43 @@ Arrays of one shape are rows of one array, with a name for each row: compiling t
 from __future__ import annotations
 
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.principles.counts import Bools, Ints
-from jali.search.mondrian_rules import CLOSENESS, COLUMN, DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, SIZE, L, P, Q
+from jali.search.disclosure_kernels import safe_alone
+from jali.search.jit import inner, njit
+from jali.search.mondrian_rules import (
+    CLOSENESS,
+    COLUMN,
+    DISTINCT,
+    ENTROPY,
+    KIND,
+    LARGEST,
+    RECURSIVE,
+    SAFETY,
+    SIZE,
+    L,
+    P,
+    Q,
+)
 
-njit: Any = numba.njit  # its stub lacks the options below
-inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For kernels that only kernels call: without wrappers for Python and C they compile faster."""
+__all__ = [
+    "Desk",
+    "Work",
+    "heapsort",
+    "holds",
+    "inner",
+    "level_of",
+    "njit",
+    "sort",
+    "span",
+    "tally",
+    "tally_bucket",
+    "untally_bucket",
+]
 
 COMBINATION, WEIGHT, START = range(3)
 TREE, WIDTH, VALUES, OFFSET = range(4)
@@ -69,6 +94,10 @@ def holds(work: Work, desk: Desk, n: Ints, size: int) -> bool:  # noqa: PLR0912 
         kind, c, p, q = work.rule[KIND, r], work.rule[COLUMN, r], work.rule[P, r], work.rule[Q, r]
         if kind == SIZE:
             if size < p:
+                return False
+            continue
+        if kind == SAFETY:
+            if not safe_alone(n[c], seen[c, : kinds[c]], size, work.rule[L, r], work.bound[r], p, q):
                 return False
             continue
         distinct, largest, moved, surprise = 0, 0, 0, 0.0

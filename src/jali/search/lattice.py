@@ -18,7 +18,7 @@ from jali.search.feasible import require_feasible
 from jali.search.frontier import below, frontier
 from jali.search.groups import Partition, levels_of
 from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
-from jali.search.suppress import first_union_that_holds
+from jali.search.suppress import breaking, first_union_that_holds
 from jali.search.tally import Levels, Roller, Tallies, Tally
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
@@ -191,7 +191,7 @@ class Lattice:
         Further groups join the suppressed one, smallest first, until it keeps every promise itself.
         """
         counts = self.roller.counts(tally)
-        hidden = ~hold(self.principles, counts)
+        hidden = breaking(self.principles, counts)
         rows = int(tally.rows[hidden].sum())
         if rows == 0:
             return hidden

@@ -38,6 +38,8 @@ from jali.search.mondrian_compiled import grow_compiled
 from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
 from jali.search.mondrian_plan import MODES, SPLITS, Items, Mode, Split, columns_of, items_of
 from jali.search.mondrian_rules import rules_of
+from jali.search.mondrian_safe_compiled import grow_safe_compiled
+from jali.search.mondrian_safety import judge_of, safeties_of
 
 __all__ = ["Boxes", "Judge", "Mode", "Split", "mondrian"]
 
@@ -84,15 +86,17 @@ def mondrian(
     workers = _threads(threads)
     items = items_of(table, mode)
     require_feasible(required, items.whole)
-    if judge is None and any(p.scope == "table" for p in required):
-        raise InputError("a principle about all groups at once needs a judge", do="give judge=, or leave it out")
     step = on_step or (lambda done, total: None)
     compiled = None
     if judge is None and items.person is None:
         compiled = rules_of(required, items.whole, joint=split == "kl")
-    if compiled is None:
+    safeties = safeties_of(required) if judge is None else []
+    if compiled is None or len(safeties) > 1:
         splitter = Splitter(columns_of(table), items, required, mode=mode, split=split)
-        return _generic(table, splitter, judge, step)
+        return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
+    if safeties:
+        safe = grow_safe_compiled(columns_of(table), items, *compiled, safeties[0], mode=mode, split=split, on_step=step)
+        return _boxes(table, items, *safe)
     found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
     return _boxes(table, items, *found)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from jali.progress import Step
 from jali.search.compiled import prepare
 from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Split
 from jali.search.mondrian_rules import Rules
+
+if TYPE_CHECKING:
+    from jali.search.kernels import Work
 
 SMALL = 2048
 """Items of a segment that is split to the end in one task; in large tables a 64th of all."""
@@ -27,14 +31,32 @@ def grow_compiled(
 ) -> tuple[Ints, int, int]:
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
     _prepare_cache()
-    from jali.search.kernels import Work
     from jali.search.mondrian_kernels import grow
+
+    work = work_of(columns, items, rules, judged, mode=mode, split=split)
+    units, total = len(work.order), int(work.item[1].sum())
+    checked = done = 0
+    small = max(SMALL, units // 64)
+
+    def heard(now_checked: int, now_done: int) -> None:
+        nonlocal checked, done
+        checked, done = checked + now_checked, done + now_done
+        on_step(done, total)
+
+    _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
+    number, groups = numbered(work.order, work.begins)
+    return (number[items.combination] if mode == "strict" else number), groups, checked
+
+
+def work_of(columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split) -> Work:
+    """The items and rules as the kernels take them, everything in one group."""
+    from jali.search.kernels import Work
 
     strict = mode == "strict"  # then a combination's entries are moved together
     units = columns.place.shape[1] if strict else len(items)
     start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
     people = np.add.reduceat(items.n, start[:-1])
-    work = Work(
+    return Work(
         item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
         entry=np.ascontiguousarray(np.concatenate([items.n[None, :], judged[:, items.value]])),
         place=columns.place,
@@ -48,20 +70,9 @@ def grow_compiled(
         order=np.arange(units),
         begins=np.zeros(units, dtype=np.bool_),
     )
-    checked = done = 0
-    small, total = max(SMALL, units // 64), int(people.sum())
-
-    def heard(now_checked: int, now_done: int) -> None:
-        nonlocal checked, done
-        checked, done = checked + now_checked, done + now_done
-        on_step(done, total)
-
-    _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
-    number, groups = _numbered(work.order, work.begins)
-    return (number[items.combination] if strict else number), groups, checked
 
 
-def _numbered(order: Ints, begins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Ints, int]:
+def numbered(order: Ints, begins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Ints, int]:
     """The group of each item, groups numbered by their first item, which begins its segment; and how many."""
     first = order[begins]
     rank = np.empty(len(first), dtype=np.int64)
@@ -100,5 +111,5 @@ def _prepare_cache() -> None:
     from jali.search.mondrian_kernels import grow
 
     here = Path(__file__).parent
-    sources = [here / "kernels.py", *here.glob("mondrian*.py")]
+    sources = [here / "kernels.py", here / "disclosure_kernels.py", *here.glob("mondrian*.py")]
     prepare(grow.stats.cache_path, "mondrian_kernels.grow-*.nbi", sources, "the partitioning")

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from jali.principles.base import Principle, hold
+from jali.principles.base import Principle
 from jali.principles.counts import Bools, Counts, Ints
 from jali.search.mondrian_plan import CUTS, DIGITS, Columns, Items, Mode, Split
 
@@ -57,8 +57,12 @@ class Splitter:
         return places
 
     def judged(self, parts: Parts) -> Bools:
-        """Which of these parts keep every promise: (parts,)."""
-        return hold(self.principles, self.counts(parts))
+        """Which of these parts keep every promise, each by itself: (parts,)."""
+        counts = self.counts(parts)
+        verdict = np.ones(len(parts), dtype=bool)
+        for principle in self.principles:
+            verdict &= principle.alone(counts)
+        return verdict
 
     def counts(self, parts: Parts) -> Counts:
         """People of each part by value."""

@@ -17,13 +17,14 @@ from jali.principles import (
     FrequencyDiversity,
     KAnonymity,
     RecursiveDiversity,
+    Safety,
     TCloseness,
 )
 from jali.principles.base import ENTROPY_TOLERANCE, Principle, exact
 from jali.principles.column import ColumnPrinciple, mask
 from jali.principles.counts import Bools, Counts, Ints
 
-SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS = range(6)
+SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS, SAFETY = range(7)
 """What a rule compares: see `kernels.holds`."""
 
 KIND, COLUMN, P, Q, L = range(5)
@@ -35,8 +36,8 @@ _WIDEST = 2**62
 class Rules(NamedTuple):
     """Rules side by side; each compares whole numbers, p and q being numerator and denominator of its parameter."""
 
-    rule: Ints  # (5, rules): what it compares, the judged column, p, q, and the l of recursive diversity
-    bound: NDArray[np.float64]  # (rules,) the least entropy
+    rule: Ints  # (5, rules): what it compares, the judged column, p, q, the l of recursive diversity or k
+    bound: NDArray[np.float64]  # (rules,) the least entropy or ratio
     counted: Bools  # (rules, values) which values matter for the largest
     reference: Ints  # (columns, values) people of the whole table who have each value
     least: int  # no group of fewer people can hold
@@ -68,6 +69,7 @@ def _rules_of(principle: Principle) -> list[_Rule] | None:
             _Rule(LARGEST, exact("alpha", p.alpha), named=p.values),
         ],
         TCloseness: lambda p: [_Rule(CLOSENESS, exact("t", p.t))] if p.distance == "equal" else None,
+        Safety: lambda p: [_Rule(SAFETY, p.ratio, float(p.ratio), l=p.k)],  # of a group by itself
     }
     make = known.get(type(principle))
     return None if make is None else make(principle)
@@ -104,6 +106,8 @@ def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = Fa
 
 def _fits(rule: _Rule, people: int) -> bool:
     """Whether the products that the rule compares fit into 64 bits, however the people are grouped."""
+    if rule.kind == SAFETY:  # compared digit by digit
+        return max(people, rule.ratio.numerator, rule.ratio.denominator) < 2**31
     factor = {SIZE: 1, DISTINCT: 1, CLOSENESS: people**2}.get(rule.kind, people)
     return factor * max(rule.ratio.numerator, rule.ratio.denominator) < _WIDEST
 

@@ -1,0 +1,152 @@
+"""Safety: whatever k more facts an attacker knows, nobody's value becomes too sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from jali.errors import InputError
+from jali.principles import worst_case
+from jali.principles.base import exact
+from jali.principles.column import ColumnPrinciple, short_of
+from jali.principles.counts import Bools, Cells, Counts, Floats, GivenCounts, Ints, Sensitive
+from jali.principles.parameters import Number, number, part
+from jali.principles.worst_case import Buckets, disclosed, of_cells
+from jali.principles.worst_case_exact import MARGIN, GroupRatios, Key, keys_of, vectors
+
+
+@dataclass(frozen=True)
+class Safety(ColumnPrinciple):
+    """(c, k)-safety: an attacker who knows any k implications is sure of nobody's value to c or more.
+
+    The maximum disclosure over all groups at once is strictly below c (Definition 13 of Martin et al. 2007). Level: the
+    largest disclosure of an attack on somebody of the group, all other groups being there. Joining groups never raises
+    it (Theorem 14). Floats decide far from c, fractions near it.
+
+    >>> from jali.principles.counts import dense
+    >>> Safety(0.7, 1).level(dense(np.array([[2, 2, 1, 0], [2, 1, 1, 1]]))).round(4).tolist()
+    [0.6667, 0.5714]
+    """
+
+    title: ClassVar[str] = "(c, k)-safety"
+    scope: ClassVar[Literal["group", "table"]] = "table"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    c: Number
+    k: int
+    _: KW_ONLY
+    sensitive: str | None = None
+
+    def __post_init__(self) -> None:
+        c = number("c", self.c, "a probability above 0 and at most 1", lambda c: 0 < c <= 1, example="0.7")
+        object.__setattr__(self, "c", c)
+        whole = "a whole number of at least 0"
+        k = number("k", self.k, whole, lambda k: k >= 0 and k.denominator == 1, example="3")
+        object.__setattr__(self, "k", int(k))
+
+    @property
+    def ratio(self) -> Fraction:
+        """What the least ratio must exceed: 1 / (1 + r) < c where r > 1 / c - 1."""
+        return 1 / exact("c", self.c) - 1
+
+    def level(self, counts: Counts) -> Floats:
+        found, filled = self._buckets(counts)
+        result = np.zeros(counts.groups)
+        if len(found):
+            result[filled] = disclosed(worst_case.group_ratios(found, self.k))
+        return result
+
+    def judge(self, counts: Counts) -> Bools:
+        found, filled = self._buckets(counts)
+        result = np.ones(counts.groups, dtype=bool)
+        if len(found):
+            ratios = worst_case.group_ratios(found, self.k)
+            near = lambda: GroupRatios(found, self.k).of  # noqa: E731  # made only where it is needed
+            result[filled] = self.above(ratios, found, near)
+        return result
+
+    def alone(self, counts: Counts) -> Bools:
+        """Whether each group would be safe if it were the only one, which it must be for the table to be safe."""
+        found, filled = self._buckets(counts)
+        result = np.ones(counts.groups, dtype=bool)
+        if len(found):
+            ratios = worst_case.alone_ratios(found, self.k)
+            result[filled] = self.above(ratios, found, lambda: lambda key: vectors(key, self.k)[1][self.k])
+        return result
+
+    def above(self, ratios: Floats, buckets: Buckets, exactly: Callable[[], Callable[[Key], Fraction]]) -> Bools:
+        """Which ratios exceed the bound: (groups,). Those near it are computed again by `exactly`, as fractions."""
+        bound = self.ratio
+        verdict: Bools = ratios > float(bound)
+        near = np.flatnonzero(np.abs(ratios - float(bound)) <= MARGIN * float(bound))
+        if len(near):
+            compute, known = exactly(), dict[Key, bool]()
+            for index, key in zip(near.tolist(), keys_of(buckets.take(near)), strict=True):
+                if key not in known:
+                    known[key] = compute(key) > bound
+                verdict[index] = known[key]
+        return verdict
+
+    def _buckets(self, counts: Counts) -> tuple[Buckets, Ints]:
+        """The groups that have people in them, and which these are."""
+        require_single(counts, repr(self))
+        cells = self.cells(counts)
+        filled = np.flatnonzero(cells.size > 0)
+        if len(filled) < cells.groups:
+            renumber = np.cumsum(cells.size > 0) - 1
+            cells = Cells(
+                len(filled), renumber[cells.group], cells.value, cells.n, cells.size[filled], cells.column,
+                cells.reference,
+            )  # fmt: skip
+        return of_cells(cells, self.k + 1), filled
+
+    @property
+    def bound(self) -> str:
+        return f"({self.c}, {self.k})"
+
+    def promise(self) -> str:
+        sure = (
+            f"the {self.subject('sensitive value')} of no one with a probability of {part(exact('c', self.c))} or more"
+        )
+        if self.k == 0:
+            return f"an attacker who knows who is in which group, and nothing else, learns {sure}"
+        facts = "one more fact" if self.k == 1 else f"any {self.k} more facts"
+        return (
+            f"an attacker who knows who is in which group and {facts} of the form "
+            f'"if these people have these values, then one of those has one of those" learns {sure}'
+        )
+
+    def check_column(self, column: Sensitive, whole: Counts) -> None:
+        require_single(whole, repr(self))
+
+    def least_size(self) -> int:
+        """A group of n people is at best n different values, and the larger it is the safer that is."""
+        low, high = 0, self.k + 2
+        while not self._best_of(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._best_of(middle) else (middle, high)
+        return high
+
+    def _best_of(self, people: int) -> bool:
+        key = (people, *(1 if rank < people else 0 for rank in range(self.k + 1)))
+        return vectors(key, self.k)[1][self.k] > self.ratio
+
+    def shortfall(self, whole: Counts) -> str:
+        reached = short_of(self.worst(whole), float(self.c))
+        return (
+            f"{self.title} {self.bound} cannot be met: the whole table reaches {reached}, which is not below {self.c}"
+        )
+
+
+def require_single(counts: Counts, asked_by: str) -> None:
+    """Raise InputError where a person can have several rows: the worst case is about one value a person."""
+    if counts.person is not None or isinstance(counts, GivenCounts):
+        raise InputError(
+            f"{asked_by} is not defined where a person can have several rows: the worst case is about one value a person",
+            do="keep one row per person",
+        )

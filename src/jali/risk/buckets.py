@@ -1,0 +1,154 @@
+"""Buckets: how many people of each group have each value of one sensitive column, whatever they were read from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.errors import InputError, nearest
+from jali.principles.counts import Counts, Ints
+from jali.releases.base import Release, load
+from jali.risk.knowledge import Atom, Person
+
+What = Release | Counts | str | Path | NDArray[Any] | Sequence[Sequence[int]]
+"""What an attacker's chances can be computed from: a release, its folder, counts, or rows of plain counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The published groups as the random worlds model sees them: in each, every arrangement of its values is as likely.
+
+    The counts are sparse: cells start[b] to start[b + 1] are those of bucket b.
+    """
+
+    column: str
+    labels: tuple[str | None, ...]  # (values,)
+    start: Ints  # (buckets + 1,)
+    value: Ints  # (cells,) rising within a bucket
+    n: Ints  # (cells,) at least 1
+    release: Release | None = None
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def size(self) -> Ints:
+        """People of each bucket: (buckets,)."""
+        return np.add.reduceat(self.n, self.start[:-1]).astype(np.int64)
+
+    def counts(self, bucket: int) -> dict[int, int]:
+        """How many people of a bucket have each of its values, by the value's number."""
+        cells = slice(int(self.start[bucket]), int(self.start[bucket + 1]))
+        return dict(zip(self.value[cells].tolist(), self.n[cells].tolist(), strict=True))
+
+    @cached_property
+    def _number(self) -> dict[str | None, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    @cached_property
+    def _rows(self) -> tuple[Ints, Ints]:
+        """The published rows sorted by bucket, and where each bucket's begin."""
+        group = getattr(self.release, "group_of_rows", None)
+        if group is None:
+            raise InputError("plain counts have no rows", do="name people as Person(bucket, index)")
+        order = np.argsort(group, kind="stable").astype(np.int64)
+        return order, np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(self)))]).astype(np.int64)
+
+    def row(self, person: Person) -> int:
+        """The published row of a person."""
+        order, start = self._rows
+        return int(order[start[person.bucket] + person.index])
+
+    def person(self, who: Person | int) -> Person:
+        """A person of the buckets, also by published row; an error for somebody who is not there."""
+        if isinstance(who, int):
+            order, start = self._rows
+            if who >= len(order):
+                raise InputError(f"the release has no row {who}", do=f"rows are numbered from 0 to {len(order) - 1}")
+            group = int(np.asarray(getattr(self.release, "group_of_rows"))[who])  # noqa: B009  # not every kind has rows
+            return Person(group, int(np.searchsorted(order[start[group] : start[group + 1]], who)))
+        if who.bucket >= len(self):
+            raise InputError(f"there is no bucket {who.bucket}", do=f"buckets are numbered from 0 to {len(self) - 1}")
+        if who.index >= self.size[who.bucket]:
+            last = int(self.size[who.bucket]) - 1
+            raise InputError(f"bucket {who.bucket} has no person {who.index}", do=f"its people are 0 to {last}")
+        return who
+
+    def values_number(self, value: str | None) -> int:
+        """The number of a value; an error, with the nearest one, for a value that nobody has."""
+        if value not in self._number:
+            known = [label for label in self.labels if label is not None]
+            raise InputError(f'no value "{value}" of {self.column} in the release', do=nearest(str(value), known))
+        return self._number[value]
+
+    def atom(self, atom: Atom) -> tuple[Person, int]:
+        """An atom as a person of the buckets and the number of a value."""
+        return self.person(atom.person), self.values_number(atom.value)
+
+
+def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:
+    """The buckets of a release, of its folder, of counts, or of rows of plain counts (values are then "0", "1", …)."""
+    if isinstance(what, Buckets):
+        return what
+    if isinstance(what, (str, Path)):
+        what = load(what)
+    release = what if isinstance(what, Release) else None
+    counts = what.counts() if isinstance(what, Release) else what
+    if not isinstance(counts, Counts):
+        if sensitive is not None:
+            raise InputError("plain counts have no sensitive column to choose", do="leave sensitive= out")
+        return _plain(counts)
+    cells = counts.cells(sensitive, asked_by="disclosure")
+    if not bool((cells.total == cells.size).all()):
+        raise InputError(
+            "disclosure is not defined where a person can have several rows", do="publish one row per person"
+        )
+    if not bool((cells.size > 0).all()):
+        raise InputError(f"bucket {int(np.flatnonzero(cells.size <= 0)[0])} is empty", do="leave empty buckets out")
+    return Buckets(cells.column.name, cells.column.labels, cells.start, cells.value, cells.n, release)
+
+
+def _plain(rows: Any) -> Buckets:
+    """The buckets of a matrix of counts, or of rows of different lengths."""
+    if isinstance(rows, np.ndarray):
+        matrix = rows
+    else:
+        try:
+            lengths = [len(row) for row in rows]
+        except TypeError:
+            do = "pass a release, its folder, or rows of counts: [[2, 2, 1], [2, 1, 1, 1]]"
+            raise InputError("no buckets", got=type(rows).__name__, do=do) from None
+        padded = [[*row, *[0] * (max(lengths) - len(row))] for row in rows]
+        try:
+            matrix = np.array(padded)
+        except ValueError:
+            raise InputError("each count must be a single number") from None
+    checked = _checked(matrix)
+    bucket, value = np.nonzero(checked)
+    start = np.searchsorted(bucket, np.arange(len(checked) + 1)).astype(np.int64)
+    labels = tuple(str(number) for number in range(checked.shape[1]))
+    return Buckets("value", labels, start, value.astype(np.int64), checked[bucket, value])
+
+
+def _checked(matrix: NDArray[Any]) -> Ints:
+    """Counts as integers: (buckets, values)."""
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        got = f"{matrix.ndim} dimensions" if matrix.ndim != 2 else "none"
+        raise InputError("counts must be rows of numbers, one for each bucket", got=got, do="write [[2, 2, 1], [2, 1]]")
+    if matrix.dtype.kind not in "iuf":
+        raise InputError("counts must be whole numbers", got=str(matrix.dtype))
+    if matrix.dtype.kind == "f" and not bool((np.isfinite(matrix) & (matrix == np.floor(matrix))).all()):
+        raise InputError("counts must be whole numbers", do="count people, not shares")
+    if bool((matrix < 0).any()):
+        raise InputError("counts of people cannot be negative")
+    counts = matrix.astype(np.int64, copy=False)
+    empty = np.flatnonzero(counts.sum(axis=1) == 0)
+    if len(empty):
+        raise InputError(f"bucket {int(empty[0])} is empty", do="leave empty buckets out")
+    return counts

@@ -1,0 +1,30 @@
+"""What the maximum disclosure of a release's groups means for the release: exact, a bound, or nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from jali.releases.base import Release
+from jali.releases.generalized import Generalized
+
+Kind = Literal["exact", "at most"]
+
+
+def bound_kind(release: Release) -> Kind | None:
+    """Whether the maximum disclosure is exact, or "at most"; None for a release that has no groups of people.
+
+    It is exact where an attacker who knows someone's quasi-identifiers knows the group. Where groups overlap, which
+    they do if rows are suppressed, recoded, divided among equals or shown by nodes that are wider than the groups, the
+    attacker knows less, and the figure is an upper bound.
+    """
+    if release.kind == "buckets":
+        return "exact"
+    if not isinstance(release, Generalized):
+        return None
+    if release.kind == "generalized":
+        return "at most" if bool(release.hidden_rows.any()) else "exact"
+    if release.kind != "partitioned" or release.manifest.method.get("mode") != "strict":
+        return "at most"
+    facts = [column.facts or {} for column in release.of_role("quasi")]
+    wider = any(f.get("display") == "taxonomy" and f.get("made_by") != "taxonomy" for f in facts)
+    return "at most" if wider or release.manifest.counts.get("suppressed", 0) else "exact"

@@ -1,0 +1,140 @@
+"""Witness: the knowledge of a worst attack, as implications and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from jali.errors import InputError
+from jali.principles.base import whole_number
+from jali.principles.worst_case import Buckets as Worst
+from jali.principles.worst_case import by_negations, of_sparse
+from jali.principles.worst_case_exact import Share, worst_attack
+from jali.risk.buckets import Buckets, What, buckets_of
+from jali.risk.knowledge import Atom, Implication, Person
+
+Names = Mapping[int, str] | Sequence[str]
+
+
+@dataclass(frozen=True, repr=False)
+class Witness:
+    """What an attacker would have to know, and whose value it then gives away.
+
+    `probability` is that of the `target` given the release and the `knowledge`, which are at most k implications.
+    """
+
+    probability: float
+    fraction: Fraction  # the same, exactly
+    target: Atom
+    knowledge: tuple[Implication, ...]
+    _shown: Mapping[Person, str] = field(default_factory=dict, compare=False)  # people as the release shows them
+    _names: Mapping[Person, str] = field(default_factory=dict, compare=False)  # for reading, and never stored
+
+    def sentences(self) -> list[str]:
+        """The knowledge in words, a sentence each, and what follows from it."""
+        known = [f"If {self._said(one.given[0])}, then {self._said(one.then[0])}." for one in self.knowledge]
+        then = "Whoever knows this is" if known else "Whoever sees the release is"
+        sure = (
+            f"{self.probability:.4f} ({self.fraction})"
+            if self.fraction.denominator < 10_000
+            else f"{self.probability:.6f}"
+        )
+        return [*known, f"{then} sure to {sure} that {self._said(self.target)}."]
+
+    def _said(self, atom: Atom) -> str:
+        assert isinstance(atom.person, Person)
+        who = self._shown.get(atom.person, str(atom.person))
+        if atom.person in self._names:
+            who = f"{self._names[atom.person]}, {who},"
+        return f"{who} has {'no value' if atom.value is None else atom.value}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without names."""
+        plain = Witness(self.probability, self.fraction, self.target, self.knowledge, self._shown)
+        return {"probability": self.probability, "sentences": plain.sentences()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled witness knows no names."""
+        return self.__dict__ | {"_names": {}}
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def witness(
+    what: What,
+    k: int,
+    *,
+    knowledge: Literal["implications", "negations"] = "implications",
+    names: Names | None = None,
+    sensitive: str | None = None,
+) -> Witness:
+    """The worst that an attacker who knows k facts can know, and what it discloses: as much as `maximum` says.
+
+    A person is the `index`-th of a bucket, in published order; in sentences the number of the published row, from 1,
+    with its quasi-identifiers. `names` gives rows (from 0) names for whoever holds the original; they are not stored. A
+    negation is the implication that the paper writes it as: "if she has mumps, then she has flu".
+    """
+    k = whole_number("k", k, least=0)
+    buckets = buckets_of(what, sensitive=sensitive)
+    group = np.repeat(np.arange(len(buckets)), np.diff(buckets.start))
+    most = min(k, int(np.diff(buckets.start).min()) - 1)  # more facts than that add nothing
+    worst = of_sparse(group, buckets.n, len(buckets), most + 1)
+    if knowledge == "implications":
+        ratio, shares = worst_attack(worst, most)
+        probability = 1 / (1 + ratio)
+    elif knowledge == "negations":
+        probability, shares = _worst_negations(worst, most)
+    else:
+        raise InputError(f'no knowledge "{knowledge}"', do='write "implications" or "negations"')
+    target, *others = [atom for share in sorted(shares, key=lambda s: not s.target) for atom in _atoms(buckets, share)]
+    implied = tuple(Implication((atom,), (target,)) for atom in others)
+    people = {atom.person for atom in (target, *others) if isinstance(atom.person, Person)}
+    shown = {person: _show(buckets, person) for person in people}
+    return Witness(float(probability), probability, target, implied, shown, _named(buckets, people, names))
+
+
+def _worst_negations(worst: Worst, k: int) -> tuple[Fraction, tuple[Share, ...]]:
+    held, left = by_negations(worst, k)
+    group = int(np.argmax(held / left))
+    return Fraction(int(held[group]), int(left[group])), (Share(group, (k + 1,), True),)
+
+
+def _atoms(buckets: Buckets, share: Share) -> list[Atom]:
+    """The atoms of an attack about one bucket: each person with the most frequent values, of equal ones the first."""
+    counts = buckets.counts(share.group)
+    values = sorted(counts, key=lambda value: (-counts[value], value))
+    return [
+        Atom(Person(share.group, index), buckets.labels[value])
+        for index, atoms in enumerate(share.atoms)
+        for value in values[:atoms]
+    ]
+
+
+def _show(buckets: Buckets, person: Person) -> str:
+    """A person as the release shows them, numbers from 1."""
+    individuals = getattr(buckets.release, "individuals", None)
+    if individuals is None:
+        return f"person {person.index + 1} of bucket {person.bucket + 1}"
+    row = buckets.row(person)
+    cells = ", ".join(
+        "no value" if cell is None else str(cell) for cell in individuals.slice(row, 1).to_pylist()[0].values()
+    )
+    return f"person {row + 1} (bucket {person.bucket + 1}: {cells})"
+
+
+def _named(buckets: Buckets, people: set[Person], names: Names | None) -> dict[Person, str]:
+    if names is None:
+        return {}
+    if buckets.release is None:
+        raise InputError("plain counts have no rows to name", do="leave names= out")
+    if isinstance(names, str) or not isinstance(names, (Mapping, Sequence)):
+        raise InputError("names must be a list, or a mapping from published rows", got=type(names).__name__)
+    rows = {person: buckets.row(person) for person in people}
+    if isinstance(names, Mapping):
+        return {person: str(names[row]) for person, row in rows.items() if row in names}
+    return {person: str(names[row]) for person, row in rows.items() if row < len(names)}

@@ -1,0 +1,339 @@
+"""Laws of the attack gallery: each attack finds what looking at every person, or at every world, finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import jali
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles.base import hold
+from jali.principles.counts import dense
+from jali.risk.count_worlds import Budget
+from jali.risk.refined import failure, spreads
+from oracles.attacks import background, homogeneity, rejected
+
+# The twelve inpatients of the l-diversity paper, Figure 1.
+ZIP = [13053, 13068, 13068, 13053, 14853, 14853, 14850, 14850, 13053, 13053, 13068, 13068]
+AGE = [28, 29, 21, 23, 50, 55, 47, 49, 31, 37, 36, 35]
+NATION = ["Russian", "American", "Japanese", "American", "Indian", "Russian"]
+NATION += ["American", "American", "American", "Indian", "Japanese", "American"]
+CONDITION = ["Heart", "Heart", "Virus", "Virus", "Cancer", "Heart", "Virus", "Virus", *["Cancer"] * 4]
+HOSPITAL = pa.table({"zip": [str(z) for z in ZIP], "age": AGE, "nation": NATION, "condition": CONDITION})
+
+
+def hospital() -> Table:
+    """With age in the paper's bands: below 30, 30 to 39, 40 and above."""
+    bands = [(str(a), "<30" if a < 30 else "3*" if a < 40 else ">=40", "*") for a in sorted(AGE)]
+    quasi = {"zip": jali.mask(), "age": jali.taxonomy(bands), "nation": jali.suppress()}
+    return jali.table(HOSPITAL, quasi=quasi, sensitive=["condition"], types={"age": "text"})
+
+
+def figure_2() -> Any:
+    """The 4-anonymous table of Figure 2 (whose zip codes are 130** and 1485*; here one level for all)."""
+    return jali.generalize(hospital(), [jali.KAnonymity(4)], levels={"zip": 2, "age": 1, "nation": 1})
+
+
+def test_homogeneity_finds_the_four_cancer_patients_of_the_paper() -> None:
+    found = jali.attacks(figure_2(), hospital())["homogeneity"]
+    assert (found.exposed, found.right, found.people) == (4, 4, 12)
+    assert found.figures == {"groups with one value": 1, "people in them": 4}
+    assert found.cases == (
+        "whoever knows that somebody is in the group zip 130**, age 3*, nation * (4 people) is certain of Cancer",
+    )
+
+
+def test_background_knowledge_finds_umeko() -> None:
+    """Who is under 30 and has no heart disease has a virus, as the paper says; and the other way round."""
+    found = jali.attacks(figure_2(), hospital())["background knowledge"]
+    assert found.figures["exposed once 1 value is ruled out"] == found.exposed == 8
+    assert any("age <30" in case and "does not have Heart is certain of Virus" in case for case in found.cases)
+    assert found.figures["exposed once 2 values are ruled out"] == 12
+
+
+def test_linkage_by_quasi_identifiers_finds_bob() -> None:
+    """A neighbour of 31 in 13053 is looked up; a stranger elsewhere is not in the table."""
+    public = pa.table({"zip": ["13053", "13053", "99999"], "age": ["31", "28", "31"], "nation": ["American"] * 3})
+    found = jali.attacks(figure_2(), hospital(), public=public)["linkage"]
+    assert (found.exposed, found.people) == (1, 3)
+    assert found.figures["match no group"] == 1
+    assert found.figures["match exactly one group"] == 2
+    assert found.figures["people of the original who look like an exposed one"] == 1
+    assert found.figures["of them the belief is right for"] == 1
+    assert found.cases == ("1 person matches the group zip 130**, age 3*, nation * (4 rows): certain of Cancer",)
+
+
+def test_whoever_is_alone_in_a_group_matches_one_row() -> None:
+    alone = jali.generalize(hospital(), [jali.KAnonymity(1)], levels={"zip": 0, "age": 0, "nation": 0})
+    found = jali.attacks(alone, hospital())["linkage"]
+    assert found.figures["match exactly one row"] == found.exposed == found.right == 12
+
+
+def random_table(random: np.random.Generator, rows: int = 24) -> tuple[Table, pa.Table]:
+    b, s = random.choice(list("xyz"), rows), random.choice(list("pqrst"), rows)
+    frame = pa.table({"a": random.integers(0, 8, rows), "b": b, "s": s})
+    quasi = {"a": jali.bands(2, 4, low=0, high=7), "b": jali.suppress()}
+    return jali.table(frame, quasi=quasi, sensitive=["s"]), frame
+
+
+def groups_of(release: Any) -> list[list[str]]:
+    """The values of each published group."""
+    values = release.tables["data"]["s"].to_pylist()
+    found: dict[int, list[str]] = {}
+    for group, value in zip(release.group_of_rows.tolist(), values, strict=True):
+        found.setdefault(group, []).append(value)
+    return [found[g] for g in range(len(found))]
+
+
+MAKERS = {
+    "generalize": lambda t: jali.generalize(t, [jali.KAnonymity(2)], levels={"a": 1, "b": 1}),
+    "suppress": lambda t: jali.generalize(t, [jali.KAnonymity(3)], suppress=0.4, metric="loss"),
+    "partition": lambda t: jali.partition(t, [jali.KAnonymity(2)]),
+    "relaxed": lambda t: jali.partition(t, [jali.KAnonymity(2)], mode="relaxed"),
+    "recode": lambda t: jali.recode(t, [jali.KAnonymity(2)]),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("threshold", ["0.5", "2/3", "1"])
+def test_exposed_people_are_those_found_one_by_one(kind: str, threshold: str) -> None:
+    """Homogeneity and background knowledge, on random tables, against counting person by person."""
+    random = np.random.default_rng(5)
+    least = Fraction(threshold)
+    for _ in range(8):
+        table, _ = random_table(random)
+        try:
+            release = MAKERS[kind](table)
+        except jali.InfeasibleError:
+            continue
+        found = jali.attacks(release, table, threshold=least)
+        groups = groups_of(release)
+        assert (found["homogeneity"].exposed, found["homogeneity"].right) == homogeneity(groups, least)
+        for ruled_out in (1, 2, 3):
+            name = f"exposed once {ruled_out} value{'s are' if ruled_out > 1 else ' is'} ruled out"
+            assert found["background knowledge"].figures[name] == background(groups, least, ruled_out)
+
+
+@pytest.mark.parametrize("kind", ["generalize", "suppress", "partition", "recode"])
+def test_linkage_counts_the_published_rows_that_cover_a_person(kind: str, tmp_path: Path) -> None:
+    """Against reading the published cells one by one, for the holder and from the saved files alike."""
+    random = np.random.default_rng(8)
+    for round_ in range(6):
+        table, frame = random_table(random)
+        release = MAKERS[kind](table)
+        shown = release.tables["data"].to_pylist()
+        group = release.group_of_rows.tolist()
+        hidden = release.hidden_rows.tolist()
+        exposed = right = one_group = one_row = 0
+        for person in frame.to_pylist():
+            rows = [i for i, row in enumerate(shown) if covers(row, person)]
+            rows = [i for i in rows if not hidden[i]] or rows
+            assert rows
+            value, most = Counter(shown[i]["s"] for i in rows).most_common(1)[0]
+            one_group += len({group[i] for i in rows}) == 1
+            one_row += len(rows) == 1
+            if most / len(rows) > 0.6:
+                exposed, right = exposed + 1, right + (value == person["s"])
+        folder = release.save(tmp_path / f"{kind}{round_}")
+        for what in (release, folder):
+            found = jali.attacks(what, table, threshold=0.6000001)["linkage"]
+            assert found.figures == {
+                "match no group": 0, "match exactly one group": one_group, "match exactly one row": one_row,
+            }  # fmt: skip
+            assert (found.exposed, found.right) == (exposed, right)
+        everybody = jali.attacks(release, table, public=frame.drop_columns(["s"]), threshold=0.6000001)["linkage"]
+        assert (everybody.exposed, everybody.figures["match exactly one row"]) == (exposed, one_row)
+
+
+def covers(row: dict[str, Any], person: dict[str, Any]) -> bool:
+    """Whether a published row's cells cover a person's, read as text."""
+    a, b = str(row["a"]), str(row["b"])
+    if a == "*":
+        fits = True
+    elif a.startswith("["):
+        low, high = a[1:-1].split(", ")
+        fits = int(low) <= person["a"] <= int(high)
+    else:
+        fits = int(a) == person["a"]
+    return fits and (b in ("*", person["b"]) or (b.startswith("{") and person["b"] in b))
+
+
+def test_a_bucketized_release_is_attacked_like_any_other() -> None:
+    table = hospital()
+    release = jali.anatomize(table, [jali.DistinctDiversity(2)])
+    found = jali.attacks(release, table)
+    assert found["homogeneity"].exposed == 0
+    assert found["linkage"].figures["match no group"] == 0
+    assert found["background knowledge"].exposed > 0
+    assert all("bucket" in case for case in found["background knowledge"].cases)
+    assert "of no use" in found["minimality"].attacker
+    assert (found["minimality"].exposed, found["minimality"].notes) == (0, ())
+
+
+def test_linkage_into_buckets_weighs_each_individual_that_matches() -> None:
+    """Somebody whose quasi-identifiers stand in two buckets has each value as often as the two say, row by row."""
+    random, some = np.random.default_rng(4), 0
+    for _ in range(10):
+        table, frame = random_table(random)
+        release = jali.anatomize(table, [jali.DistinctDiversity(2)])
+        individuals, entries = (release.tables[name].to_pylist() for name in ("individuals", "buckets"))
+        size = Counter(row["bucket"] for row in individuals)
+        exposed = one_row = 0
+        for person in frame.to_pylist():
+            rows = [row for row in individuals if (row["a"], row["b"]) == (person["a"], person["b"])]
+            one_row += len(rows) == 1
+            chance: Counter[str] = Counter()
+            for row in rows:
+                for entry in entries:
+                    if entry["bucket"] == row["bucket"]:
+                        chance[entry["s"]] += Fraction(entry["count"], size[row["bucket"]] * len(rows))
+            exposed += max(chance.values()) >= Fraction(3, 8)
+        some += 0 < exposed < 24
+        found = jali.attacks(release, table, threshold=Fraction(3, 8))["linkage"]
+        assert (found.exposed, found.figures["match exactly one row"]) == (exposed, one_row)
+    assert some
+
+
+# -- minimality --------------------------------------------------------------------------------------------------
+
+
+def test_minimality_tells_who_has_hiv() -> None:
+    """Two people of one zip and four of another: at most half may have HIV, so that they were put together tells all.
+
+    The four cannot fail with two cases of HIV, so the two of the first zip have it: Wong et al. 2007.
+    """
+    frame = pa.table({"zip": ["1"] * 2 + ["2"] * 4, "disease": ["HIV", "HIV", "flu", "cold", "gout", "acne"]})
+    table = jali.table(frame, quasi={"zip": jali.suppress()}, sensitive=["disease"])
+    release = jali.generalize(table, [jali.AlphaAnonymity(0.5, 2, values=("HIV",))])
+    found = jali.attacks(release, table)["minimality"]
+    assert (found.exposed, found.right) == (2, 2)
+    assert found.figures["largest rise of a belief"] == pytest.approx(2 / 3)
+    assert found.cases[0] == (
+        "zip could not be shown more finely: for 2 people of the 6 in the group zip *, the belief in HIV rises from "
+        "33% to 100%"
+    )
+    cut = jali.attacks(jali.partition(table, [jali.AlphaAnonymity(0.5, 2, values=("HIV",))]), table)["minimality"]
+    assert (cut.exposed, cut.right) == (2, 2)
+    assert "could not be split by zip" in cut.cases[0]
+
+
+def test_nothing_follows_where_sizes_explain_a_rejection_or_levels_were_given() -> None:
+    frame = pa.table({"zip": ["1"] + ["2"] * 5, "disease": ["HIV", "HIV", "flu", "cold", "gout", "acne"]})
+    table = jali.table(frame, quasi={"zip": jali.suppress()}, sensitive=["disease"])
+    asked = [jali.AlphaAnonymity(0.5, 2, values=("HIV",))]
+    small = jali.attacks(jali.generalize(table, asked), table)["minimality"]
+    assert small.exposed == 0
+    assert small.figures["rejected finer groupings"] == small.figures["of them to be expected anyway"] == 1
+    given = jali.attacks(jali.generalize(table, asked, levels={"zip": 1}), table)["minimality"]
+    assert given.exposed == 0
+    assert given.notes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_belief_after_a_rejection_is_what_every_world_says(seed: int) -> None:
+    """On random tables of one column: the beliefs of the cases, against every order of each group's values."""
+    random = np.random.default_rng(seed)
+    looked_at = 0
+    for _ in range(60):
+        rows = int(random.integers(6, 9))
+        leaves = random.integers(0, 4, rows)
+        values = random.choice(list("pq"), rows, p=[0.6, 0.4]).tolist()
+        frame = pa.table({"q": [str(leaf) for leaf in leaves], "s": values})
+        tree = [("0", "low", "*"), ("1", "low", "*"), ("2", "high", "*"), ("3", "high", "*")]
+        table = jali.table(frame, quasi={"q": jali.taxonomy(tree)}, sensitive=["s"])
+        if len(set(values)) < 2:
+            continue
+        release = jali.generalize(table, [jali.DistinctDiversity(2)])
+        level = release.levels["q"]
+        found = jali.attacks(release, table, cases=99, threshold=1)["minimality"]
+        if level == 0:
+            continue
+        rise = max(after - before for before, after in worlds_say(leaves.tolist(), values, level))
+        assert found.figures["largest rise of a belief"] == pytest.approx(float(rise), abs=0.001)
+        looked_at += rise > 0.001
+    assert looked_at
+
+
+def worlds_say(leaves: list[int], values: list[str], level: int) -> list[tuple[Fraction, Fraction]]:
+    """Each belief before and after it is known that a level lower some group has one value only."""
+    node = lambda leaf, at: leaf if at == 0 else leaf // 2 if at == 1 else 0  # noqa: E731
+    tree: dict[int, dict[int, list[str]]] = {}
+    for leaf, value in zip(leaves, values, strict=True):
+        tree.setdefault(node(leaf, level), {}).setdefault(node(leaf, level - 1), []).append(value)
+    groups = [list(parts.values()) for parts in tree.values()]
+    after = rejected(groups, lambda part: len(set(part)) < 2)
+    found = []
+    for g, parts in enumerate(groups):
+        everybody = [value for part in parts for value in part]
+        for p in range(len(parts)):
+            for value in set(everybody):
+                before = Fraction(everybody.count(value), len(everybody))
+                found.append((before, after.get((g, p, value), Fraction(0))))
+    return found
+
+
+def test_spreads_are_all_tables_with_the_given_sums() -> None:
+    assert len(list(spreads((2, 2, 1), (2, 3)))) == 5
+    for way in spreads((3, 2, 2), (2, 2, 3)):
+        assert [sum(row) for row in way] == [2, 2, 3]
+        assert [sum(column) for column in zip(*way, strict=True)] == [3, 2, 2]
+
+
+def test_the_chance_of_a_failure_is_counted_over_orders() -> None:
+    """Four people, values 2 + 2, parts of two: one order in three deals both values of a kind to the same part."""
+    cells = dense(np.array([[2, 2]])).cells()
+    found = failure((2, 2), (2, 2), (jali.DistinctDiversity(2),), cells, Budget(100))
+    assert found.chance == Fraction(1, 3)
+    assert found.joint == ((Fraction(1, 6), Fraction(1, 6)), (Fraction(1, 6), Fraction(1, 6)))
+    assert not hold((jali.DistinctDiversity(2),), dense(np.array([[2, 0]]))).any()
+
+
+# -- what it says, and bad input ---------------------------------------------------------------------------------
+
+
+def test_a_gallery_is_marked_confidential_and_shows_no_original_cell() -> None:
+    found = jali.attacks(figure_2(), hospital())
+    text = repr(found)
+    assert "confidential" in text.splitlines()[0]
+    assert "confidential" in found.to_dict()
+    assert not any(zip_code in text for zip_code in HOSPITAL["zip"].to_pylist())
+    assert [attack["name"] for attack in found.to_dict()["attacks"]] == [
+        "homogeneity", "background knowledge", "linkage", "minimality",
+    ]  # fmt: skip
+    assert jali.attacks(figure_2(), hospital(), cases=0)["homogeneity"].cases == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 0}, "threshold must be above 0"),
+        ({"threshold": 1.5}, "at most 1"),
+        ({"cases": -1}, "cases must be a whole number"),
+        ({"sensitive": "cond"}, "no sensitive column"),
+        ({"public": pa.table({"zip": ["1"]})}, "age"),
+    ],
+)
+def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        jali.attacks(figure_2(), hospital(), **options)
+
+
+def test_another_table_than_the_original_is_refused() -> None:
+    other = jali.table(
+        pa.table({"zip": ["99999"] * 2, "age": ["31"] * 2, "nation": ["Martian"] * 2, "condition": ["Flu"] * 2}),
+        quasi={"zip": jali.mask(), "age": jali.taxonomy([("31", "3*", "*")]), "nation": jali.suppress()},
+        sensitive=["condition"], types={"age": "text"},
+    )  # fmt: skip
+    with pytest.raises(InputError):
+        jali.attacks(figure_2(), other)
+    with pytest.raises(InputError, match="the original must be a table"):
+        jali.attacks(figure_2(), HOSPITAL)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match='no attack "homogenity"; did you mean "homogeneity"'):
+        jali.attacks(figure_2(), hospital())["homogenity"]

@@ -1,0 +1,407 @@
+"""The maximum disclosure is the largest over all worlds and all knowledge, and its witness attains it."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jali
+from jali import disclosure
+from jali.errors import InfeasibleError, InputError
+from jali.principles import Counts, dense
+from jali.principles import worst_case as w
+from jali.principles import worst_case_exact as exact
+from jali.risk.disclosure_kind import bound_kind
+from jali.search.disclosure import few_that_matter
+from oracles import disclosure as oracle
+
+Rows = list[list[int]]
+
+
+@st.composite
+def buckets(draw: st.DrawFn, *, most: int = 4, people: int = 6, values: int = 4) -> Rows:
+    """Rows of counts of different lengths, each with somebody in it: one value, ties, few people."""
+    row = st.lists(st.integers(0, people), min_size=1, max_size=values).filter(any)
+    return draw(st.lists(row, min_size=1, max_size=most))
+
+
+@st.composite
+def tiny(draw: st.DrawFn) -> Rows:
+    """At most five people in at most three buckets: all their worlds can be listed."""
+    left, rows = draw(st.integers(1, 5)), []
+    while left:
+        people = draw(st.integers(1, left))
+        cuts = [draw(st.integers(0, 2)) for _ in range(people)]
+        rows.append([cuts.count(value) for value in range(3)])
+        left -= people
+    return rows
+
+
+# -- against all worlds -------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=400)
+@given(tiny(), st.integers(0, 2))
+def test_it_is_the_largest_over_all_worlds_and_all_sets_of_simple_implications(rows: Rows, k: int) -> None:
+    """Definition 6, literally."""
+    assert disclosure.maximum(rows, k, exact=True) == oracle.Worlds(rows).by_implications(k)
+
+
+@settings(max_examples=25)
+@given(tiny().filter(lambda rows: sum(map(sum, rows)) <= 4))
+def test_three_implications_are_no_exception(rows: Rows) -> None:
+    """Definition 6 for k = 3."""
+    assert disclosure.maximum(rows, 3, exact=True) == oracle.Worlds(rows).by_implications(3)
+
+
+@settings(max_examples=400)
+@given(tiny(), st.integers(0, 3))
+def test_negations_about_whomever_disclose_no_more_than_those_about_one_person(rows: Rows, k: int) -> None:
+    """What `knowledge="negations"` computes is the largest over all sets of k negations."""
+    found = disclosure.maximum(rows, k, knowledge="negations", exact=True)
+    assert found == oracle.Worlds(rows).by_negations(k) == oracle.by_negations(rows, k)
+
+
+@settings(max_examples=300)
+@given(tiny(), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_no_basic_implications_disclose_more(rows: Rows, k: int, random: object) -> None:
+    """Theorem 9: conjunctions in the premise and disjunctions in the conclusion do not help."""
+    found, all_worlds = disclosure.maximum(rows, k, exact=True), oracle.Worlds(rows)
+    atoms = list(all_worlds.atoms)
+    for _ in range(20):
+        known = all_worlds.everywhere
+        for _ in range(k):
+            sides = [[random.choice(atoms) for _ in range(random.randint(1, 3))] for _ in range(2)]  # type: ignore[attr-defined]
+            known &= all_worlds.implication(*sides)
+        assert all_worlds.disclosed(known) <= found
+
+
+# -- against every spread of atoms ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=500)
+@given(buckets(), st.integers(0, 4))
+def test_it_is_the_least_over_every_spread_of_atoms(rows: Rows, k: int) -> None:
+    """MINIMIZE1 and MINIMIZE2, enumerated."""
+    assert disclosure.maximum(rows, k, exact=True) == oracle.maximum(rows, k)
+
+
+@settings(max_examples=300)
+@given(buckets(people=40, values=8, most=8), st.integers(0, 13))
+def test_floats_agree_with_fractions(rows: Rows, k: int) -> None:
+    """To 1e-12, for implications and negations."""
+    for knowledge in ("implications", "negations"):
+        found = disclosure.maximum(rows, k, knowledge=knowledge)  # type: ignore[call-overload]
+        fraction = disclosure.maximum(rows, k, knowledge=knowledge, exact=True)  # type: ignore[call-overload]
+        assert abs(found - fraction) < 1e-12
+        assert (found == 1) == (fraction == 1)
+
+
+@settings(max_examples=200)
+@given(buckets(people=300, values=20, most=12), st.integers(1, 9))
+def test_few_buckets_matter_and_are_found(rows: Rows, k: int) -> None:
+    """The ratio over the candidates is that over all buckets, for every k up to theirs; compiled code finds it too."""
+    matrix = np.array([[*row, *[0] * (20 - len(row))] for row in rows] * 3)
+    found = w.of_matrix(matrix, k + 1)
+    free = w.least_false(found, k + 1)
+    everything = w.folded(free[:-1], w.targeted(free, found))[1]
+    assert np.allclose(w.least_ratios(found, k), everything, rtol=1e-13, atol=0)
+    few = few_that_matter(matrix, k)
+    assert np.allclose(w.least_ratios(found.take(few), k), everything, rtol=1e-13, atol=0)
+    negated = [[max(h / n for h, n in zip(*w.by_negations(b, m), strict=True)) for m in range(k + 1)]
+               for b in (found, found.take(few))]  # fmt: skip
+    assert negated[0] == negated[1]
+
+
+def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape() -> None:
+    """The exchange argument needs nothing but falling vectors: random ones find what it forgets."""
+    random = np.random.default_rng(4)
+    for _ in range(3000):
+        k, groups = int(random.integers(1, 6)), int(random.integers(1, 9))
+        free = np.minimum.accumulate(random.integers(1, 6, (k + 1, groups)) / 6, axis=0)
+        free[0] = 1.0
+        target = np.minimum.accumulate(random.integers(1, 9, (k + 1, groups)) / 3, axis=0)
+        few = w.candidates(free, target)
+        assert np.allclose(w.folded(free[:, few], target[:, few])[1], w.folded(free, target)[1])
+
+
+# -- the paper ----------------------------------------------------------------------------------------------------
+
+
+def test_figure_3_of_the_paper() -> None:
+    """One fact makes 2/3 and not 10/19, which the paper prints; two facts tell all."""
+    rows = [[2, 2, 1], [2, 1, 1, 1]]
+    assert [disclosure.maximum(rows, k, exact=True) for k in range(3)] == [Fraction(2, 5), Fraction(2, 3), 1]
+
+
+def test_the_worst_attack_may_span_two_buckets() -> None:
+    """(6, 5, 1, 1) and (6, 3, 2, 1), two facts: worse than either bucket alone."""
+    rows = [[6, 5, 1, 1], [6, 3, 2, 1]]
+    assert disclosure.maximum(rows, 2, exact=True) == oracle.maximum(rows, 2) == Fraction(13, 15)
+    assert max(disclosure.maximum([row], 2) for row in rows) < 13 / 15
+    assert {atom.person.bucket for one in disclosure.witness(rows, 2).knowledge for atom in one.atoms} == {0, 1}
+
+
+# -- edges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "fraction"),
+    [
+        ([[1]], 0, Fraction(1)),  # one person
+        ([[7]], 5, Fraction(1)),  # one value
+        ([[3, 1]], 0, Fraction(3, 4)),
+        ([[1, 1]], 1, Fraction(1)),  # fewer people than atoms
+        ([[1, 1, 1]], 100, Fraction(1)),  # more facts than values
+        ([[1, 1, 1]], 1, Fraction(1, 2)),
+        ([[5, 4, 1], [1, 1]], 1, Fraction(1)),  # a probability that reaches zero
+    ],
+)
+def test_edges(rows: Rows, k: int, fraction: Fraction) -> None:
+    """Worked by hand."""
+    assert disclosure.maximum(rows, k, exact=True) == fraction
+    assert disclosure.maximum(rows, k) == pytest.approx(float(fraction), abs=1e-15)
+
+
+@settings(max_examples=200)
+@given(buckets(people=12), st.integers(0, 8))
+def test_more_knowledge_never_discloses_less(rows: Rows, k: int) -> None:
+    """Knowledge may be wasted; and implications can say what negations do."""
+    found = disclosure.curve(rows, range(k + 1))
+    assert bool((np.diff(found.implications) >= -1e-12).all())
+    assert all(more >= less - 1e-12 for more, less in zip(found.implications, found.negations, strict=True))
+    assert found.implications[0] == pytest.approx(max(max(row) / sum(row) for row in rows), abs=1e-12)
+    assert found.negations[0] == max(max(row) / sum(row) for row in rows)
+
+
+@settings(max_examples=100)
+@given(buckets(), st.integers(0, 5))
+def test_all_forms_of_the_same_buckets_agree(rows: Rows, k: int) -> None:
+    """A list, a matrix, counts: the same number."""
+    width = max(map(len, rows))
+    matrix = np.array([[*row, *[0] * (width - len(row))] for row in rows])
+    assert disclosure.maximum(rows, k) == disclosure.maximum(matrix, k) == disclosure.maximum(dense(matrix), k)
+
+
+def test_a_large_matrix_gives_what_its_rows_give() -> None:
+    """Compiled code looks at the rows of a large one."""
+    matrix = np.random.default_rng(1).integers(0, 9, (60_000, 12)) + 1
+    matrix[::7] = matrix[3]
+    found = disclosure.curve(matrix, range(9))
+    buckets = w.of_matrix(matrix, 9)
+    assert np.allclose(found.implications, w.disclosed(w.least_ratios(buckets, 8)), rtol=1e-13)
+    assert found == disclosure.curve(matrix.astype(np.int32), range(9))
+
+
+# -- the witness --------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(buckets(people=4), st.integers(0, 3), st.sampled_from(["implications", "negations"]))
+def test_a_witness_attains_the_maximum(rows: Rows, k: int, knowledge: str) -> None:
+    """Counting worlds under its knowledge gives the same fraction."""
+    found = disclosure.witness(rows, k, knowledge=knowledge)  # type: ignore[arg-type]
+    assert found.fraction == disclosure.maximum(rows, k, knowledge=knowledge, exact=True)  # type: ignore[call-overload]
+    assert len(found.knowledge) <= k
+    assert disclosure.risk(rows, found).fraction == found.fraction
+
+
+def release(principle: object = None, **options: object) -> object:
+    table = jali.datasets.census(rows=400, seed=3)
+    return jali.partition(table, [principle or jali.KAnonymity(5)], **options)  # type: ignore[arg-type, list-item]
+
+
+def test_a_witness_speaks_of_published_rows_and_names_are_for_reading_only() -> None:
+    """Person 7 is the seventh published row, with its quasi-identifiers; a pickled witness has no names."""
+    made = release(jali.KAnonymity(20))
+    found = disclosure.witness(made, 2, names=[f"Somebody {row}" for row in range(400)])
+    person = found.target.person
+    row = np.flatnonzero(made.group_of_rows == person.bucket)[person.index]  # type: ignore[attr-defined]
+    cells = ", ".join(made.individuals.slice(int(row), 1).to_pylist()[0].values())  # type: ignore[attr-defined]
+    assert f"Somebody {row}, person {row + 1} (bucket {person.bucket + 1}: {cells})" in found.sentences()[-1]
+    assert len(found.sentences()) == len(found.knowledge) + 1
+    assert "Somebody" not in repr(pickle.loads(pickle.dumps(found)))
+    assert "Somebody" not in str(found.to_dict())
+    assert disclosure.risk(made, found) == pytest.approx(disclosure.maximum(made, 2), abs=1e-12)
+
+
+def test_a_saved_release_gives_the_same_as_the_release(tmp_path: Path) -> None:
+    """From the folder alone."""
+    made = release()
+    made.save(tmp_path / "out")  # type: ignore[attr-defined]
+    assert disclosure.curve(tmp_path / "out", range(4)) == disclosure.curve(made, range(4))
+
+
+# -- the curve ----------------------------------------------------------------------------------------------------
+
+
+def test_a_curve_shows_itself(tmp_path: Path) -> None:
+    """As a table of text, a frame, plain lists and a plot."""
+    found = disclosure.curve([[2, 2, 1], [2, 1, 1, 1]], [0, 2])
+    assert repr(found).splitlines()[1].split() == ["0", "0.4000", "0.4000"]
+    assert isinstance(found.frame(), pa.Table)
+    assert (
+        found.frame().to_pydict()
+        == found.to_dict()
+        == {"k": [0, 2], "implications": [0.4, 1.0], "negations": [0.4, 1.0]}
+    )
+    pytest.importorskip("matplotlib")
+    assert "<svg" in found.plot(tmp_path / "curve.svg").read_text("utf-8")
+    with pytest.raises(InputError, match="ending"):
+        found.plot(tmp_path / "curve")
+
+
+# -- buckets that come and go --------------------------------------------------------------------------------------
+
+
+def test_a_tracker_answers_as_if_it_were_asked_anew() -> None:
+    """After any additions and removals, across blocks and growth."""
+    random = np.random.default_rng(7)
+    kept: dict[int, list[int]] = {}
+    for start in (0, 3, 1100):
+        rows = (random.integers(0, 6, (start, 5)) + (np.arange(5) == 0)).tolist()
+        tracker = disclosure.Tracker(rows or None, most=4)
+        kept = dict(enumerate(rows))
+        for step in range(60 if start > 100 else 700):
+            if kept and random.random() < 0.4:
+                number = int(random.choice(list(kept)))
+                tracker.remove(number)
+                del kept[number]
+            else:
+                row = (random.integers(0, 9, int(random.integers(1, 7))) + 1).tolist()
+                number = tracker.add(row)
+                assert number not in kept
+                kept[number] = row
+            if kept and (step % 20 == 0 or len(kept) < 5):
+                assert len(tracker) == len(kept)
+                expected = disclosure.curve(list(kept.values()), range(5))
+                found = tracker.curve()
+                assert np.allclose(found.implications, expected.implications, rtol=1e-12)
+                assert np.allclose(found.negations, expected.negations, rtol=1e-12)
+                assert tracker.maximum(3) == pytest.approx(expected.implications[3], rel=1e-12)
+                assert tracker.maximum(2, knowledge="negations") == pytest.approx(expected.negations[2], rel=1e-12)
+
+
+def test_a_tracker_says_what_it_cannot_do() -> None:
+    """A number that is not there, more facts than it was made for, no buckets at all."""
+    tracker = disclosure.Tracker([[1, 2]], most=2)
+    with pytest.raises(InputError, match="up to k = 2"):
+        tracker.maximum(3)
+    tracker.remove(0)
+    for number in (0, 5, -1):
+        with pytest.raises(InputError, match="no bucket"):
+            tracker.remove(number)
+    with pytest.raises(InputError, match="add one first"):
+        tracker.maximum(1)
+    with pytest.raises(InputError, match="negative"):
+        tracker.add([1, -1])
+
+
+# -- chains -------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_gives_its_lowest_safe_node() -> None:
+    """The node before it is not safe, and few are judged."""
+    table = jali.datasets.census(rows=500, seed=2)
+    safety = jali.Safety(0.7, 1)
+    made = disclosure.chain(table, safety)
+    names = [column.name for column in table.quasi]
+    chain = [dict.fromkeys(names, 0)]
+    heights = {name: table.hierarchy(name).height for name in names}
+    while chain[-1] != heights:
+        up = min((n for n in names if chain[-1][n] < heights[n]), key=lambda n: (chain[-1][n] + 1) / heights[n])
+        chain.append(chain[-1] | {up: chain[-1][up] + 1})
+    at = chain.index(made.levels)
+    assert disclosure.maximum(made, 1) < 0.7
+    with pytest.raises(InfeasibleError):
+        jali.generalize(table, [safety], levels=chain[at - 1])
+    assert made.search["checked"] <= len(chain).bit_length()
+    assert disclosure.chain(table, [safety], chain).levels == made.levels
+    assert disclosure.chain(table, [safety], chain[at:]).levels == made.levels
+
+
+def test_a_chain_that_does_not_rise_or_is_nowhere_safe_is_refused() -> None:
+    """With the reason."""
+    table = jali.datasets.census(rows=300, seed=2)
+    with pytest.raises(InputError, match="finer than the one before"):
+        disclosure.chain(table, jali.Safety(0.9, 1), [{"age": 1}, {"sex": 1}])
+    with pytest.raises(InputError, match="no node"):
+        disclosure.chain(table, jali.Safety(0.9, 1), [])
+    with pytest.raises(InfeasibleError, match="no node of the chain"):
+        disclosure.chain(table, jali.Safety(0.9, 1), [{}, {"age": 1}])
+
+
+# -- what the number means ------------------------------------------------------------------------------------------
+
+
+def test_it_is_exact_where_groups_are_disjoint_and_a_bound_where_they_overlap() -> None:
+    """Suppressed rows, relaxed partitions and recoding overlap."""
+    table = jali.datasets.census(rows=400, seed=3)
+    promise = [jali.KAnonymity(5)]
+    assert bound_kind(jali.generalize(table, promise)) == "exact"
+    suppressed = jali.generalize(table, promise, suppress=0.2)
+    assert bound_kind(suppressed) == ("at most" if suppressed.manifest.counts["suppressed"] else "exact")
+    assert bound_kind(jali.partition(table, promise)) == "exact"
+    assert bound_kind(jali.partition(table, promise, show={"age": "taxonomy"})) == "at most"
+    assert bound_kind(jali.partition(table, promise, mode="relaxed")) == "at most"
+    assert bound_kind(jali.recode(table, promise)) == "at most"
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        ([[1, -1]], "negative"),
+        ([[1.5, 1]], "whole numbers"),
+        ([[0, 0], [1, 1]], "empty"),
+        ([[]], "rows of numbers"),
+        ([], "no buckets|rows of numbers"),
+        (np.zeros((2, 2, 2)), "rows of numbers"),
+        ([["a", "b"]], "whole numbers"),
+        (3, "no buckets"),
+        (dense(np.array([[0, 0], [1, 1]])), "empty"),
+    ],
+)
+def test_what_is_no_counts_is_refused(rows: object, what: str) -> None:
+    """Negative, fractional, empty: one clear line."""
+    with pytest.raises(InputError, match=what):
+        disclosure.maximum(rows, 1)  # type: ignore[call-overload]
+
+
+def test_bad_questions_are_refused() -> None:
+    """k below 0, a misspelt kind of knowledge, no k at all, a column of plain counts."""
+    for k in (-1, 1.5, "three"):
+        with pytest.raises(InputError, match=r"k must be a (whole )?number"):
+            disclosure.maximum([[1, 1]], k)  # type: ignore[call-overload]
+    with pytest.raises(InputError, match='did you mean "negations"'):
+        disclosure.maximum([[1, 1]], 1, knowledge="negation")  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="no k"):
+        disclosure.curve([[1, 1]], [])
+    with pytest.raises(InputError, match="sensitive"):
+        disclosure.maximum([[1, 1]], 1, sensitive="disease")
+
+
+def test_people_with_several_rows_are_refused() -> None:
+    """The worst case is about one value a person."""
+    n = np.array([0, 0, 1])
+    counts = dense(np.array([[1, 1]]))
+    several = Counts(1, n * 0, np.array([0, 1, 1]), n * 0 + 1, counts.sensitive, counts.joint, person=n)
+    with pytest.raises(InputError, match="several rows"):
+        disclosure.maximum(several, 1)
+
+
+def test_the_exact_attack_and_the_exact_ratio_agree() -> None:
+    """Two ways through the same minimum."""
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        found = w.of_matrix(random.integers(1, 30, (int(random.integers(1, 7)), 6)), 5)
+        assert exact.worst_attack(found, 4)[0] == exact.least_ratio(found, 4)
