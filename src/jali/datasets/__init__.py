@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jali.datasets.occupations import occupations as occupations
 from jali.datasets.tables import adult, census
 
-__all__ = ["adult", "census"]
+__all__ = ["adult", "census", "occupations"]

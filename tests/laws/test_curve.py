@@ -1,0 +1,100 @@
+"""Laws of the Hilbert curve and of the batches cut from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jali
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles.base import Principle, hold
+from jali.principles.counts import Counts
+from jali.search.curve import along_curve, batches_along
+from jali.search.hilbert import hilbert
+from jali.search.mondrian_plan import columns_of, items_of
+from oracles.curve import halved
+
+
+@pytest.mark.parametrize(("dimensions", "bits"), [(1, 4), (2, 1), (2, 4), (3, 3), (4, 2), (5, 2), (7, 1)])
+def test_the_curve_visits_every_point_once_and_always_steps_to_a_neighbour(dimensions: int, bits: int) -> None:
+    """Consecutive points differ by one in one coordinate, and no point is left out."""
+    grid = np.stack(np.meshgrid(*[np.arange(2**bits)] * dimensions, indexing="ij"), -1).reshape(-1, dimensions)
+    place = hilbert(grid, bits)
+    assert sorted(place) == list(range(len(grid)))
+    assert (np.abs(np.diff(grid[np.argsort(place)], axis=0)).sum(axis=1) == 1).all()
+
+
+def people(rows: list[tuple[int, str, str]]) -> Table:
+    """A table of a number, a text and a sensitive value."""
+    age, town, disease = zip(*rows, strict=True)
+    frame = pa.table({"age": age, "town": town, "disease": disease})
+    return jali.table(frame, quasi={"age": jali.bands(5), "town": jali.suppress()}, sensitive=["disease"])
+
+
+tables = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from("xyz"), st.sampled_from("abcd")), min_size=1, max_size=40
+).map(people)
+promises = st.sampled_from(
+    [
+        [jali.KAnonymity(3)],
+        [jali.DistinctDiversity(2)],
+        [jali.FrequencyDiversity(2)],
+        [jali.EntropyDiversity(1.8)],
+        [jali.RecursiveDiversity(2, 2)],
+        [jali.TCloseness(0.25)],
+        [jali.KAnonymity(2), jali.TCloseness(0.4)],
+    ]
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(table=tables, principles=promises)
+def test_batches_are_the_line_halved_while_both_halves_hold(table: Table, principles: list[Principle]) -> None:
+    """The same pieces as cutting one piece at a time, each judged by the definitions; every record is in one."""
+    try:
+        found = batches_along(table, principles)
+    except (jali.InfeasibleError, jali.InputError):  # the whole table fails, or has fewer people than k
+        return
+    items = items_of(table, "relaxed")
+    order = along_curve(columns_of(table), items)
+    assert items.record is not None
+    line = items.record[order].tolist()
+    disease, whole = table["disease"].codes, items.whole
+
+    def holds(piece: list[int]) -> bool:
+        value, n = np.unique(disease[piece], return_counts=True)
+        joint = np.array([int(np.flatnonzero(whole.joint[:, 0] == v)[0]) for v in value])
+        one = Counts(1, np.zeros_like(joint), joint, n, whole.sensitive, whole.joint, None, whole)
+        return bool(hold(principles, one).all())
+
+    expected = halved(line, holds)
+    pieces = [[record for record in line if found.batch[record] == number] for number in range(found.batches)]
+    assert pieces == [list(piece) for piece in expected]
+
+
+@settings(max_examples=100, deadline=None)
+@given(table=tables, seed=st.integers(0, 99))
+def test_the_order_of_rows_is_no_matter(table: Table, seed: int) -> None:
+    """The batches of a shuffled table hold the same people by combination and value."""
+    mixed = table.take(np.random.default_rng(seed).permutation(table.rows), None)
+    wanted, found = (_contents(one, batches_along(one, [jali.KAnonymity(1)]).batch) for one in (table, mixed))
+    assert wanted == found
+
+
+def _contents(table: Table, batch: np.ndarray) -> list[list[tuple[int, ...]]]:
+    rows = np.stack([column.codes for column in table.columns], axis=1).tolist()
+    return [sorted(tuple(rows[i]) for i in np.flatnonzero(batch == b)) for b in range(int(batch.max()) + 1)]
+
+
+def test_a_principle_about_all_groups_at_once_is_refused() -> None:
+    """Batches are judged one by one."""
+
+    class Everywhere(jali.KAnonymity):
+        scope = "table"
+
+    with pytest.raises(InputError, match="one by one"):
+        batches_along(people([(1, "x", "a"), (2, "y", "b")]), [Everywhere(1)])
