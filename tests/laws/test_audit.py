@@ -156,3 +156,27 @@ def test_a_frame_needs_its_columns_named() -> None:
         jali.audit(frame)
     with pytest.raises(InputError, match="list"):
         jali.audit(frame, quasi="q")
+
+
+def test_an_audit_has_the_curve_of_disclosure_and_says_what_it_is() -> None:
+    """Exact where the attacker knows the group, at most where groups overlap, none where people have several rows."""
+    table = jali.datasets.census(rows=600, quasi=["age", "sex", "race"])
+    k = [jali.KAnonymity(5)]
+    anatomy = jali.anatomize(table, jali.FrequencyDiversity(3))
+    kinds = {
+        "exact": [jali.generalize(table, k), jali.partition(table, k), anatomy],
+        "at most": [jali.recode(table, k), jali.partition(table, k, mode="relaxed")],
+    }
+    for kind, releases in kinds.items():
+        for release in releases:
+            found = jali.audit(release).disclosure
+            assert found.kind == kind
+            assert found.curve == jali.disclosure.curve(release, range(14))
+    printed = repr(jali.audit(kinds["at most"][0]))
+    assert "sure of a value, with 1 more fact" in printed
+    assert "at most" in printed
+    several = pa.table({"who": [1, 1, 2, 3], "age": [1, 1, 2, 2], "disease": ["a", "b", "a", "b"]})
+    undefined = jali.audit(several, quasi=["age"], sensitive=["disease"], person="who")
+    assert undefined.disclosure is None
+    assert undefined.to_dict()["disclosure"] is None
+    assert "not defined" in repr(undefined)

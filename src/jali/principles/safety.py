@@ -147,6 +147,6 @@ def require_single(counts: Counts, asked_by: str) -> None:
     """Raise InputError where a person can have several rows: the worst case is about one value a person."""
     if counts.person is not None or isinstance(counts, GivenCounts):
         raise InputError(
-            f"{asked_by} is not defined where a person can have several rows: the worst case is about one value a person",
+            f"{asked_by} is not defined where a person can have several rows: it is about one value a person",
             do="keep one row per person",
         )

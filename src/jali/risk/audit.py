@@ -14,17 +14,21 @@ from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
-from jali.principles.counts import Cells, Counts
+from jali.principles.counts import Cells, Counts, GivenCounts
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
 from jali.releases.generalized import Generalized
 from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, not_covered
-from jali.risk.figures import NEARLY, Audit, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.disclosure import curve
+from jali.risk.disclosure_kind import Kind, bound_kind
+from jali.risk.figures import NEARLY, Audit, Disclosure, Homogeneity, OtherAudit, SensitiveAudit
 
-__all__ = ["NEARLY", "Audit", "Homogeneity", "OtherAudit", "SensitiveAudit", "audit", "figures"]
+__all__ = ["NEARLY", "Audit", "Disclosure", "Homogeneity", "OtherAudit", "SensitiveAudit", "audit", "figures"]
 
 MOST_L = 20
 """Up to which l the recursive diversity is reported."""
+FACTS = range(14)
+"""For how many facts that an attacker knows the maximum disclosure is reported."""
 SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which the share of people is reported."""
 
@@ -87,7 +91,7 @@ def _audit_release(release: Release) -> Audit:
     limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
     limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
     notes = _notes(person_named=named, spread=spread, not_covered=limits)
-    found = figures(counts, kept=kept, other=other, notes=notes)
+    found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
     return _told_apart(found, release) if isinstance(release, Buckets) else found
 
 
@@ -119,8 +123,9 @@ def figures(
     kept: Mapping[str, bool] | None = None,
     other: OtherAudit | None = None,
     notes: tuple[str, ...] = (),
+    disclosed: Kind | None = "exact",
 ) -> Audit:
-    """All figures of an audit, from counts."""
+    """All figures of an audit, from counts; `disclosed` says what their maximum disclosure is of what was published."""
     size = counts.size[counts.size > 0]
     people = int(size.sum())
     return Audit(
@@ -131,14 +136,14 @@ def figures(
         highest_risk=1.0 / int(size.min()),
         average_risk=len(size) / people,
         below={bound: float(size[size < bound].sum()) / people for bound in SMALL},
-        sensitive=tuple(_sensitive(counts, column.name) for column in counts.sensitive),
+        sensitive=tuple(_sensitive(counts, column.name, disclosed) for column in counts.sensitive),
         kept=kept or {},
         other=other,
         notes=notes,
     )
 
 
-def _sensitive(counts: Counts, name: str) -> SensitiveAudit:
+def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAudit:
     cells = counts.cells(name)
     largest, size = cells.largest(cells.n), counts.size
     filled = size > 0
@@ -157,7 +162,15 @@ def _sensitive(counts: Counts, name: str) -> SensitiveAudit:
         largest_share=float((largest / size).max()),
         homogeneous=_people(same, size),
         nearly_homogeneous=_people(nearly, size),
+        disclosure=_disclosure(counts, name, disclosed),
     )
+
+
+def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Disclosure | None:
+    """The maximum disclosure; none where people have several rows or there are no groups of people."""
+    if disclosed is None or counts.person is not None or isinstance(counts, GivenCounts):
+        return None
+    return Disclosure(curve(counts, FACTS, sensitive=name), disclosed)
 
 
 def _people(which: NDArray[np.bool_], size: NDArray[np.int64]) -> Homogeneity:

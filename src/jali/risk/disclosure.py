@@ -1,7 +1,7 @@
 """Disclosure: the most that an attacker who knows k more facts can learn from a release (Martin et al. 2007).
 
-`jali.disclosure` is this module. `maximum` and `curve` say how much, `witness` which knowledge that takes, `risk` what a
-particular attacker learns; `chain` finds the lowest safe node of a chain, `Tracker` follows buckets that come and go.
+`jali.disclosure` is this module. `maximum` and `curve` say how much, `witness` which knowledge that takes, `risk` what
+a particular attacker learns; `chain` finds the lowest safe node of a chain, `Tracker` follows buckets that come and go.
 """
 
 from __future__ import annotations

@@ -9,8 +9,12 @@ from typing import Any
 
 from jali.errors import InputError
 from jali.releases.summary import many
+from jali.risk.curve import Curve
+from jali.risk.disclosure_kind import Kind
 from jali.show import lines_of
 
+SHOWN_FACTS = 4
+"""Fewer facts than this are shown when an audit prints itself."""
 NEARLY = 0.95
 """From which share of one value on a group counts as nearly homogeneous."""
 
@@ -27,6 +31,18 @@ class Homogeneity:
 
 
 @dataclass(frozen=True)
+class Disclosure:
+    """How sure of somebody's value the worst attackers who know more facts are: exactly so sure, or at most."""
+
+    curve: Curve
+    kind: Kind
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts."""
+        return self.curve.to_dict() | {"kind": self.kind}
+
+
+@dataclass(frozen=True)
 class SensitiveAudit:
     """What groups give away of one sensitive column."""
 
@@ -39,6 +55,7 @@ class SensitiveAudit:
     largest_share: float
     homogeneous: Homogeneity
     nearly_homogeneous: Homogeneity
+    disclosure: Disclosure | None = None  # None where it is not defined
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts; a c that no finite number exceeds is None."""
@@ -47,6 +64,7 @@ class SensitiveAudit:
             "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "recursive_c": finite, "t": self.t,
             "t_ordered": self.t_ordered, "largest_share": self.largest_share,
             "homogeneous": vars(self.homogeneous), "nearly_homogeneous": vars(self.nearly_homogeneous),
+            "disclosure": None if self.disclosure is None else self.disclosure.to_dict(),
         }  # fmt: skip
 
 
@@ -140,11 +158,25 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
         rows += [
             ("everybody has the same value in", str(s.homogeneous)),
             (f"at least {NEARLY:.0%} have the same value in", str(s.nearly_homogeneous)),
+            *_disclosed(s.disclosure),
         ]
     if audit.other is not None:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
         rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
+    return rows
+
+
+def _disclosed(disclosure: Disclosure | None) -> list[tuple[str, str]]:
+    """How sure an attacker with few facts is, up to the number that tells all."""
+    if disclosure is None:
+        return [("sure of a value, with more facts", "not defined")]
+    rows = []
+    least = "at most " if disclosure.kind == "at most" else ""
+    for k, sure in zip(disclosure.curve.k[1:SHOWN_FACTS], disclosure.curve.implications[1:], strict=False):
+        rows.append((f"sure of a value, with {many(k, 'more fact')}", f"{least}{sure:.4f}"))
+        if sure == 1:
+            break
     return rows
 
 

@@ -76,9 +76,9 @@ def mondrian(
 
     `split` says which column of a group is tried first: "range" the one that spans the largest part of its domain,
     "entropy" the one whose values are most uncertain, "kl" the one whose split lowers Σ n log(area / n), and so the
-    KL-divergence of the release, most. A `judge` looks at all groups at once and may forbid splits; groups are then
-    split one at a time. The result is the same whatever the number of threads. Groups are numbered by their first
-    combination. `on_step` hears how many people are in finished groups, and of how many.
+    KL-divergence of the release, most. A `judge` looks at all groups at once and may forbid splits, as Safety
+    does; groups are then split one at a time. The result is the same whatever the number of threads. Groups are
+    numbered by their first combination. `on_step` hears how many people are in finished groups, and of how many.
     """
     required = principles_of(principles)
     _check("mode", mode, MODES)
@@ -95,7 +95,8 @@ def mondrian(
         splitter = Splitter(columns_of(table), items, required, mode=mode, split=split)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
     if safeties:
-        safe = grow_safe_compiled(columns_of(table), items, *compiled, safeties[0], mode=mode, split=split, on_step=step)
+        columns, safety = columns_of(table), safeties[0]
+        safe = grow_safe_compiled(columns, items, *compiled, safety, mode=mode, split=split, on_step=step)
         return _boxes(table, items, *safe)
     found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
     return _boxes(table, items, *found)
