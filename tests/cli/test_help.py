@@ -14,7 +14,18 @@ import jali
 from jali.cli.app import app
 
 ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy"}
-FIGURES_PRINTED_BY = {"attack", "disclosure", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "demo"}
+FIGURES_PRINTED_BY = {
+    "attack",
+    "disclosure",
+    "publish",
+    "minimal",
+    "audit",
+    "measure",
+    "query",
+    "repair",
+    "beliefs",
+    "demo",
+}
 
 
 def commands(group: click.Group) -> Iterator[tuple[str, click.Command]]:

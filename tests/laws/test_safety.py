@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, Safety, dense, from_dict
 from jali.search import mondrian_safety
+from jali.search.disclosure_kernels import safe_alone
 from jali.search.mondrian import mondrian
 from oracles import disclosure as oracle
 
@@ -250,6 +252,35 @@ def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(mode: 
         slow = mondrian(table, [safety], judge=AskedAnew(safety, whole), **options)  # type: ignore[arg-type]
         for one, other in ((made.group, slow.group), (made.row_group, slow.row_group)):
             assert (one is None and other is None) or np.array_equal(one, other)
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def _verdicts(matrix, k, bound, p, q, verdict):  # type: ignore[no-untyped-def]
+    seen = np.arange(matrix.shape[1])
+    for i in range(len(matrix)):
+        verdict[i] = safe_alone(matrix[i], seen, matrix[i].sum(), k, bound, p, q)
+
+
+@pytest.mark.parametrize("c", [0.5, 0.6, Fraction(2, 3), 0.75, Fraction(6, 7), 1])
+def test_compiled_code_judges_single_groups_as_the_principle_does(c: float | Fraction) -> None:
+    """Also where c is met exactly, which small counts often do."""
+    random = np.random.default_rng(5)
+    matrix = np.concatenate([random.integers(0, top, (700, 5)) for top in (2, 3, 5, 12, 1000)])
+    matrix = matrix[matrix.sum(axis=1) > 0]
+    for k in range(5):
+        safety, verdict = Safety(c, k), np.empty(len(matrix), dtype=np.bool_)
+        _verdicts(matrix, k, float(safety.ratio), safety.ratio.numerator, safety.ratio.denominator, verdict)
+        assert verdict.tolist() == safety.alone(dense(matrix)).tolist()
+
+
+def test_a_split_that_reaches_c_exactly_together_is_refused() -> None:
+    """(6, 5, 1, 1) and (6, 3, 2, 1) disclose 13/15 together and 6/7 each: only fractions can tell."""
+    data = {"q": [0] * 13 + [1] * 12, "s": list("a" * 6 + "b" * 5 + "cd" + "a" * 6 + "b" * 3 + "cc" + "d")}
+    table = jali.table(pa.table(data), quasi={"q": jali.bands(2)}, sensitive=["s"])
+    whole = table.frequencies.counts(np.zeros(2, dtype=np.int64), 1)
+    for c, groups in ((Fraction(13, 15), 1), (Fraction(13, 15) + Fraction(1, 10**9 * 2), 2)):
+        judge = mondrian_safety.judge_of([Safety(c, 2)], whole)
+        assert mondrian(table, [Safety(c, 2)]).groups == mondrian(table, [Safety(c, 2)], judge=judge).groups == groups
 
 
 def random_case(seed: int) -> tuple[Table, list[jali.principles.Principle], dict[str, str]]:

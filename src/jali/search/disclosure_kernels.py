@@ -153,6 +153,29 @@ def _enter(value: float, group: int, values: Floats, groups: Ints, wanted: int) 
     values[at], groups[at] = value, group
 
 
+@inner
+def _may_matter(size: int, upto: Ints, values: Floats, least: Floats) -> bool:
+    """Whether a group might enter one of the lists, by a lower bound of its vectors that is cheap to compute.
+
+    Person i is at most the (most / atoms)-th where people before have as many atoms each, so that the atoms are all
+    false at least with the probability that they are with so few people left; then the order of people is forgotten.
+    """
+    k = values.shape[1] - 1
+    least[0] = 1.0
+    for m in range(1, k + 2):
+        least[m] = 2.0
+    for atoms in range(1, k + 2):
+        left = size - (k + 1) // atoms + 1
+        false = max(left - upto[atoms], 0) / left if left > 0 else 0.0
+        for m in range(atoms, k + 2):
+            least[m] = min(least[m], least[m - atoms] * false)
+    scale = size / upto[1]
+    for m in range(k + 1):
+        if least[m + 1] * scale < values[1, m, k - m] or (m > 0 and least[m] < values[0, m, k - m + 1]):
+            return True
+    return False
+
+
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats, barest: Ints) -> None:
     """Look at groups (rows of counts, numbered from `first`) and keep those that matter for 0 … k implications.
@@ -164,12 +187,14 @@ def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats
     upto, free, best = np.empty(k + 2, np.int64), np.empty(k + 2), np.empty((k + 2, k + 2))
     for row in range(len(counts)):
         size = rank(counts[row], upto)
-        free_vector(size, upto, best, free)
-        scale = size / upto[1]
+        may, scale = _may_matter(size, upto, values, free), size / upto[1]
+        if may:
+            free_vector(size, upto, best, free)
         for m in range(k + 1):
-            if m > 0:
+            if may and m > 0:
                 _enter(free[m], first + row, values[0, m], groups[0, m], k - m + 2)
-            _enter(free[m + 1] * scale, first + row, values[1, m], groups[1, m], k - m + 1)
+            if may:
+                _enter(free[m + 1] * scale, first + row, values[1, m], groups[1, m], k - m + 1)
             bare = upto[1] / (size - upto[m + 1] + upto[1])
             if bare > share[m]:
                 share[m], barest[m] = bare, first + row
