@@ -255,10 +255,10 @@ def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(mode: 
 
 
 @numba.njit  # type: ignore[untyped-decorator]
-def _verdicts(matrix, k, bound, p, q, verdict):  # type: ignore[no-untyped-def]
+def _verdicts(matrix, k, ratio, verdict):  # type: ignore[no-untyped-def]
     seen = np.arange(matrix.shape[1])
     for i in range(len(matrix)):
-        verdict[i] = safe_alone(matrix[i], seen, matrix[i].sum(), k, bound, p, q)
+        verdict[i] = safe_alone(matrix[i], seen, matrix[i].sum(), k, ratio[0] / ratio[1], ratio[0], ratio[1])
 
 
 @pytest.mark.parametrize("c", [0.5, 0.6, Fraction(2, 3), 0.75, Fraction(6, 7), 1])
@@ -269,7 +269,7 @@ def test_compiled_code_judges_single_groups_as_the_principle_does(c: float | Fra
     matrix = matrix[matrix.sum(axis=1) > 0]
     for k in range(5):
         safety, verdict = Safety(c, k), np.empty(len(matrix), dtype=np.bool_)
-        _verdicts(matrix, k, float(safety.ratio), safety.ratio.numerator, safety.ratio.denominator, verdict)
+        _verdicts(matrix, k, safety.ratio.as_integer_ratio(), verdict)
         assert verdict.tolist() == safety.alone(dense(matrix)).tolist()
 
 
