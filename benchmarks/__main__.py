@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, foundation, partition, quality
+from benchmarks import adult, foundation, marginals, partition, quality
 
-BENCHMARKS = {"foundation": foundation.run, "partition": partition.run, "quality": quality.run, "adult": adult.run}
+BENCHMARKS = {
+    "foundation": foundation.run,
+    "partition": partition.run,
+    "quality": quality.run,
+    "adult": adult.run,
+    "marginals": marginals.run,
+}
 
 
 def main(names: list[str]) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from jali.releases.base import load
+    from jali.releases.collected import check_marginals, inject, marginals
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
@@ -50,9 +51,12 @@ _WHERE = {
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
+    "check_marginals": "jali.releases.collected",
     "dates": "jali.encoding.builders",
     "generalize": "jali.releases.generalized",
+    "inject": "jali.releases.collected",
     "load": "jali.releases.base",
+    "marginals": "jali.releases.collected",
     "mask": "jali.encoding.builders",
     "measure": "jali.utility.loss",
     "minimal": "jali.releases.generalized",
@@ -84,10 +88,13 @@ __all__ = [
     "audit",
     "bands",
     "beliefs",
+    "check_marginals",
     "datasets",
     "dates",
     "generalize",
+    "inject",
     "load",
+    "marginals",
     "mask",
     "measure",
     "minimal",

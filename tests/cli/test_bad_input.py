@@ -188,6 +188,8 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "query that is no condition": (["query", "out", "age >"], ("condition",)),
     "repair without output": (["repair", "out", "job.toml"], ("--output",)),
     "repair over something": (["repair", "out", "job.toml", "-o", "out"], ("not empty",)),
+    "inject without output": (["inject", "out", "job.toml"], ("--output",)),
+    "inject into nothing": (["inject", "nowhere", "job.toml", "-o", "more"], ("no release in nowhere",)),
     "beliefs without population": (["beliefs", "out"], ("--population",)),
     "beliefs with one rho": (["beliefs", "out", "--population", "patients.csv", "--rho1", "0.1"], ("--rho2",)),
     "beliefs with rhos upside down": (

@@ -13,8 +13,8 @@ import pytest
 import jali
 from jali.cli.app import app
 
-ORIGINALS_READ_BY = {"publish", "minimal", "audit", "measure", "beliefs", "hierarchy"}
-FIGURES_PRINTED_BY = {"publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "demo"}
+ORIGINALS_READ_BY = {"publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "inject"}
+FIGURES_PRINTED_BY = {"publish", "minimal", "audit", "measure", "query", "repair", "inject", "beliefs", "demo"}
 
 
 def commands(group: click.Group) -> Iterator[tuple[str, click.Command]]:
@@ -30,7 +30,7 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"reproduce", "init"}
+    assert set(COMMANDS) == named | {"reproduce", "init", "inject"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

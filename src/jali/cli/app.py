@@ -17,6 +17,7 @@ from jali.cli.demo import demo
 from jali.cli.failures import Interrupted, one_line
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
+from jali.cli.inject import inject
 from jali.cli.measure import measure
 from jali.cli.minimal import minimal
 from jali.cli.publish import publish
@@ -62,7 +63,7 @@ def app() -> None:
     """
 
 
-for command in (demo, init, publish, minimal, hierarchy, audit, measure, query, repair, beliefs, reproduce):
+for command in (demo, init, publish, minimal, hierarchy, audit, measure, query, repair, inject, beliefs, reproduce):
     app.add_command(command)
 
 

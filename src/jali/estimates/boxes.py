@@ -45,7 +45,7 @@ class BoxColumn:
             object.__setattr__(self, "cover", replace(self.cover, kind=self.kind))
 
 
-class _Projected(NamedTuple):
+class Projected(NamedTuple):
     """The boxes as some columns show them."""
 
     codes: tuple[Ints, ...]  # each (boxes,)
@@ -60,7 +60,7 @@ class BoxEstimate:
     mass: Floats  # (boxes,) rows, or the sum of their weights
     total: float = -1.0  # the mass of all boxes
     rows: NDArray[np.integer] | None = None  # (published rows,) the box of each; None: each box stands for mass rows
-    _projections: dict[tuple[int, ...], _Projected] = field(default_factory=dict, init=False, repr=False)
+    _projections: dict[tuple[int, ...], Projected] = field(default_factory=dict, init=False, repr=False)
     _patterns: dict[tuple[int, tuple[Test, ...]], Patterns] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -95,14 +95,14 @@ class BoxEstimate:
             raise InputError(f'no column "{name}" was published', do=nearest(str(name), names))
         return names.index(str(name))
 
-    def _project(self, chosen: tuple[int, ...]) -> _Projected:
+    def _project(self, chosen: tuple[int, ...]) -> Projected:
         """The boxes as the chosen columns show them, equal ones made one."""
         found = self._projections.get(chosen)
         if found is None:
             some = [self.columns[i] for i in chosen]
             number, first = combine([(column.codes, column.cover.nodes) for column in some], len(self.mass))
             mass = added(number, self.mass, len(first))
-            found = _Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
+            found = Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
             _keep(self._projections, chosen, found)
         return found
 
@@ -131,7 +131,7 @@ class BoxEstimate:
         boxes = self._project(chosen)
         own = [tuple(t for t in tests(asked) if t.column == self.columns[i].name) for i in chosen]
         judged = [self._judged(i, some) for i, some in zip(chosen, own, strict=True)]
-        share, surely, maybe = _expanded(asked, own, judged, boxes)
+        share, surely, maybe = expanded(asked, own, judged, boxes)
         low, high = float(boxes.mass[surely].sum()), float(boxes.mass[maybe].sum())
         open_ = maybe & ~surely
         if np.isnan(share[open_]).any():
@@ -143,7 +143,7 @@ class BoxEstimate:
             min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged, boxes, open_)
         )
 
-    def _unknown(self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools) -> str:
+    def _unknown(self, chosen: tuple[int, ...], judged: list[Patterns], boxes: Projected, rows: Bools) -> str:
         """The columns whose cells in these rows may be anything."""
         return " and ".join(
             f'"{self.columns[i].name}"'
@@ -152,7 +152,7 @@ class BoxEstimate:
         )
 
     def _assumed(
-        self, chosen: tuple[int, ...], judged: list[Patterns], boxes: _Projected, rows: Bools
+        self, chosen: tuple[int, ...], judged: list[Patterns], boxes: Projected, rows: Bools
     ) -> tuple[str, ...]:
         """What the answer rests on in rows that are neither surely in nor surely out."""
         found: dict[str, None] = {}
@@ -220,8 +220,8 @@ class BoxEstimate:
         return np.repeat(np.arange(len(self.mass)), self.mass.astype(np.int64))
 
 
-def _expanded(
-    asked: Condition, own: list[tuple[Test, ...]], judged: list[Patterns], boxes: _Projected
+def expanded(
+    asked: Condition, own: list[tuple[Test, ...]], judged: list[Patterns], boxes: Projected
 ) -> tuple[Floats, Bools, Bools]:
     """The share of each box that satisfies the condition, and whether all of it and any of it may: each (boxes,).
 
