@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, disclosure, foundation, partition, quality
+from benchmarks import adult, disclosure, foundation, marginals, partition, quality
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "quality": quality.run,
     "disclosure": disclosure.run,
     "adult": adult.run,
+    "marginals": marginals.run,
 }
 
 

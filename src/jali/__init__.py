@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from jali.releases.anatomize import anatomize
     from jali.releases.base import load
+    from jali.releases.collected import check_marginals, inject, marginals
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
@@ -57,9 +58,12 @@ _WHERE = {
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
+    "check_marginals": "jali.releases.collected",
     "dates": "jali.encoding.builders",
     "generalize": "jali.releases.generalized",
+    "inject": "jali.releases.collected",
     "load": "jali.releases.base",
+    "marginals": "jali.releases.collected",
     "mask": "jali.encoding.builders",
     "measure": "jali.utility.loss",
     "minimal": "jali.releases.generalized",
@@ -94,11 +98,14 @@ __all__ = [
     "audit",
     "bands",
     "beliefs",
+    "check_marginals",
     "datasets",
     "dates",
     "disclosure",
     "generalize",
+    "inject",
     "load",
+    "marginals",
     "mask",
     "measure",
     "minimal",

@@ -71,7 +71,7 @@ class Job:
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
-        given["options"] = _options(place, method, data)
+        given["options"] = _options(place, method, data, path.parent)
         given["principles"] = _principles(place, data)
         with _at(place):
             return cls(**given)
@@ -202,6 +202,14 @@ _CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
 METHODS: dict[str, dict[str, _Form]] = {
     "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
     "partition": _CUTS,
+    "marginals": {
+        "base": _TEXT,
+        "search": _TEXT,
+        "max_sensitive": _NUMBER,
+        "seed": _NUMBER,
+        "time_limit": _NUMBER,
+        "epsilon": _NUMBER,
+    },
     "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT},
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
 }
@@ -278,11 +286,12 @@ def _made(kind: str, given: Data, folder: Path) -> Builder | None:
     return None if make is None else make()
 
 
-def _options(place: str, method: str, data: Data) -> dict[str, Any]:
+def _options(place: str, method: str, data: Data, folder: Path) -> dict[str, Any]:
     """The keyword arguments of the method: the table of its name."""
     for name, known in METHODS.items():
         _check_keys(f"{place} [{name}]", data.get(name, {}), known)
-    return dict(data.get(method, {}))
+    options = dict(data.get(method, {}))
+    return options | ({"base": folder / options["base"]} if "base" in options else {})
 
 
 def _principles(place: str, data: Data) -> tuple[Principle, ...]:

@@ -202,6 +202,8 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "attack on an unknown column": (
         ["attack", "out", "--original", "patients.csv", "--sensitive", "cond"], ('no sensitive column "cond"',)
     ),
+    "inject without output": (["inject", "out", "job.toml"], ("--output",)),
+    "inject into nothing": (["inject", "nowhere", "job.toml", "-o", "more"], ("no release in nowhere",)),
     "beliefs without population": (["beliefs", "out"], ("--population",)),
     "beliefs with one rho": (["beliefs", "out", "--population", "patients.csv", "--rho1", "0.1"], ("--rho2",)),
     "beliefs with rhos upside down": (

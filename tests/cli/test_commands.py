@@ -217,6 +217,26 @@ def test_query_estimates_with_bounds_and_assumptions(published: Any) -> None:
     assert all(f"assuming: {text}" in shown for text in count.assumes)
 
 
+def test_inject_adds_marginals_to_a_release(published: Any) -> None:
+    """The base stays among the marginals; what is saved can be queried; a job can name the base itself."""
+    result = published.jali("inject", "out", "job.toml", "-o", "more")
+    assert result.exit_code == 0, result.stderr
+    assert "Saved in more" in result.stdout
+    assert "instead of out" in result.stderr
+    told = json.loads(published.jali("inject", "out", "job.toml", "-o", "more", "--overwrite", "--json", "-q").stdout)
+    assert told["kind"] == "marginals"
+    assert told["method"]["base"]
+    assert published.jali("query", "more", "age >= 30 AND condition = 'Cancer'").exit_code == 0
+    job = (published / "job.toml").read_text(encoding="utf-8")
+    (published / "marginals.toml").write_text(
+        f'method = "marginals"\n{job}\n[marginals]\nbase = "out"\n', encoding="utf-8"
+    )
+    result = published.jali("publish", "marginals.toml", "-o", "same")
+    assert result.exit_code == 0, result.stderr
+    assert jali.load("same").tables == jali.load("more").tables
+    assert published.jali("audit", "more").exit_code == 2
+
+
 def test_repair_adds_a_promise(ward: Any) -> None:
     """A 4-anonymous release becomes diverse by suppression; only [[principles]] of the job is read."""
     ward.edit("job.toml", '[[principles]]\nname = "EntropyDiversity"\nl = 2.5\n', "")

@@ -19,6 +19,7 @@ from jali.cli.disclosure import disclosure
 from jali.cli.failures import Interrupted, one_line
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
+from jali.cli.inject import inject
 from jali.cli.measure import measure
 from jali.cli.minimal import minimal
 from jali.cli.publish import publish
@@ -74,6 +75,7 @@ for command in (
     measure,
     query,
     repair,
+    inject,
     beliefs,
     disclosure,
     attack,

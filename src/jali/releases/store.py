@@ -11,8 +11,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -35,10 +36,12 @@ def write(
     overwrite: bool,
     form: Format,
     check: Callable[[Path], None],
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
     """Write the tables and the manifest into a folder; a crash leaves what was there before, or all of the new.
 
-    `check` looks at the finished files before they take their place; what it raises leaves everything as it was.
+    `texts` are further files, such as pictures. `check` looks at the finished files before they take their place; what
+    it raises leaves everything as it was.
     """
     target = Path(os.path.realpath(folder))
     if form not in ("csv", "parquet"):
@@ -52,7 +55,9 @@ def write(
     try:
         building = work / "new"
         building.mkdir()
-        _build(building, tables, manifest, form)
+        for name, text in texts.items():
+            _write_text(building / name, text)
+        _build(building, tables, manifest, form, tuple(texts))
         check(building)
         _put(building, target, work / "old")
     except OSError as problem:
@@ -64,12 +69,16 @@ def write(
     return Path(folder)
 
 
-def _build(building: Path, tables: dict[str, pa.Table], manifest: dict[str, Any], form: Format) -> None:
-    files = {}
+def _build(
+    building: Path, tables: dict[str, pa.Table], manifest: dict[str, Any], form: Format, texts: tuple[str, ...]
+) -> None:
+    files: dict[str, dict[str, Any]] = {}
     for name, table in tables.items():
         path = building / f"{name}.{form}"
         _write_table(table, path, form)
         files[path.name] = {"table": name, "rows": table.num_rows, "sha256": _digest(path)[0]}
+    for name in texts:
+        files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)[0]}
     facts = {"format_version": FORMAT_VERSION, **manifest, "files": files}
     _write_text(building / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     _sync(building)
@@ -185,7 +194,8 @@ def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
             digest, breaks = _digest(file)
             if digest != facts["sha256"]:
                 raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
-            tables[facts["table"]] = _read_table(file, broken=breaks != facts["rows"] + 1)
+            if facts["table"] is not None:  # else a picture beside the tables
+                tables[facts["table"]] = _read_table(file, broken=breaks != facts["rows"] + 1)
         except (OSError, pa.ArrowException) as problem:
             reason = _reason(problem) if isinstance(problem, OSError) else "not a table"
             raise InputError(f"{file} cannot be read", got=reason, do="get the release again") from None

@@ -1,0 +1,54 @@
+"""jali inject: more utility for an existing release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    emit,
+    format_option,
+    job_argument,
+    json_option,
+    note,
+    on_step,
+    overwrite_option,
+    quiet_option,
+    release_argument,
+    show_values_option,
+)
+
+
+@click.command()
+@release_argument
+@job_argument
+@click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
+@overwrite_option
+@format_option
+@json_option
+@quiet_option
+@show_values_option
+def inject(*, release: Path, job: Path, output: Path, overwrite: bool, form: Any, as_json: bool) -> None:
+    """Add marginals to RELEASE that keep the promises of a job.
+
+    JOB.toml is the job that RELEASE was published with; its [marginals] section, if any, says how to search. The new
+    release holds RELEASE among its marginals.
+    """
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    options = loaded.options if loaded.method == "marginals" else {}
+    loaded = replace(loaded, method="marginals", options={**options, "base": release})
+    injected = loaded.run(on_step=on_step())
+    summary = repr(injected)
+    path = injected.save(output, overwrite=overwrite, format=form)
+    if as_json:
+        emit({"path": path} | injected.manifest.to_dict())
+    else:
+        click.echo(summary)
+        click.echo(f"Saved in {path}")
+    note(f"publish it instead of {release}: the first release is one of its marginals, or follows from one")

@@ -1,0 +1,1 @@
+"""Anonymized marginals: collections of generalized marginals, their interaction graphs, maximum entropy, privacy."""

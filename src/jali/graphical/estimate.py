@@ -1,0 +1,296 @@
+"""MaxEntropyEstimate: what an analyst can infer from a collection of marginals, through maximum entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.encoding.values import Kind
+from jali.errors import InputError, nearest
+from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
+from jali.estimates.cover import DECLARE, Cover
+from jali.estimates.expand import BoxColumn, Role, expanded
+from jali.estimates.patterns import Bools, Patterns, added
+from jali.graphical.fit import Fit
+from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
+from jali.graphical.maxent import log_shown
+from jali.graphical.network import Joint, Network, Reading
+
+BEYOND = "columns are independent beyond what the published marginals show together"
+
+Floats = NDArray[np.float64]
+
+
+class Distribution(Protocol):
+    """A distribution over nodes at the finest levels that a collection shows."""
+
+    shown: Marginal
+
+    def joint(self, asked: Mapping[int, Reading]) -> Joint:
+        """The joint distribution of what is read of these attributes."""
+        ...
+
+    def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
+        """Node codes of people drawn from it: (people, attributes)."""
+        ...
+
+
+class Fitted:
+    """A fitted distribution, by its cells that are not empty."""
+
+    def __init__(self, fit: Fit) -> None:
+        self.shown = fit.marginal
+        self._at = np.nonzero(fit.p)
+        self._mass = fit.p[self._at]
+
+    def joint(self, asked: Mapping[int, Reading]) -> Joint:
+        """The joint distribution of what is read of these attributes."""
+        place = {i: axis for axis, i in enumerate(self.shown.attributes)}
+        number, first = combine([(self._at[place[i]], len(asked[i].start) - 1) for i in asked], len(self._mass))
+        mass = added(number, self._mass, len(first))
+        codes: list[NDArray[np.int64]] = []
+        row = first
+        for i, reading in asked.items():
+            node = self._at[place[i]][row]
+            size = np.diff(reading.start)[node]
+            again = np.repeat(np.arange(len(row)), size)
+            entry = np.arange(len(again)) - np.repeat(np.cumsum(size) - size, size) + reading.start[node][again]
+            row, mass = row[again], mass[again] * reading.share[entry]
+            codes = [one[again] for one in codes] + [reading.code[entry]]
+        widths = [reading.codes for reading in asked.values()]
+        folded, kept = combine(list(zip(codes, widths, strict=True)), len(mass))
+        return Joint(tuple(one[kept] for one in codes), added(folded, mass, len(kept)))
+
+    def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
+        """Node codes of people drawn from it: (people, attributes)."""
+        found = np.zeros((people, len(self.shown.levels)), dtype=np.int32)
+        cell = random.choice(len(self._mass), size=people, p=self._mass / self._mass.sum())
+        for axis, i in enumerate(self.shown.attributes):
+            found[:, i] = self._at[axis][cell]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalColumn:
+    """A column of the collection; the cover says what each node of its finest published level stands for.
+
+    A column that no marginal has is one node, which may be anything.
+    """
+
+    name: str
+    kind: Kind
+    role: Role
+    cover: Cover  # of the nodes at the finest level shown
+
+
+@dataclass(frozen=True, eq=False)
+class MaxEntropyEstimate:
+    """The distribution of highest entropy that agrees with every marginal of a collection."""
+
+    columns: tuple[MarginalColumn, ...]  # as the attributes of the domain
+    cache: Cache  # of the published marginals
+    marginals: tuple[Marginal, ...]
+    distribution: Distribution
+
+    @property
+    def total(self) -> int:
+        """How many people the marginals are about."""
+        return self.cache.total
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self.columns)
+        return f"MaxEntropyEstimate({len(self.marginals)} marginals of {self.total:,} people: {names})"
+
+    def _index(self, name: object) -> int:
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise InputError(f'no column "{name}" was published', do=nearest(str(name), names))
+        return names.index(str(name))
+
+    def _has(self, i: int) -> bool:
+        return self.distribution.shown.levels[i] != ABSENT
+
+    def _joint(self, chosen: Sequence[int], readings: Mapping[int, Reading]) -> Joint:
+        """The joint distribution, with columns that no marginal has as independent of all."""
+        found = self.distribution.joint({i: readings[i] for i in chosen if self._has(i)})
+        codes = dict(zip([i for i in chosen if self._has(i)], found.codes, strict=True))
+        mass = found.mass
+        for i in chosen:
+            if not self._has(i):
+                some = readings[i]
+                codes = {at: np.repeat(one, len(some.code)) for at, one in codes.items()}
+                codes[i] = np.tile(some.code, len(mass))
+                mass = np.repeat(mass, len(some.code)) * np.tile(some.share, len(mass))
+        return Joint(tuple(codes[i] for i in chosen), mass)
+
+    def _boxes(self, chosen: Sequence[int]) -> BoxEstimate:
+        """The joint of some columns as boxes, each with its expected number of people."""
+        found = self._joint(chosen, {i: Reading.node(self.columns[i].cover.nodes) for i in chosen})
+        some = [self.columns[i] for i in chosen]
+        parts = zip(some, found.codes, strict=True)
+        return BoxEstimate(
+            tuple(BoxColumn(c.name, c.kind, c.role, c.cover, own) for c, own in parts), found.mass * self.total
+        )
+
+    # Counting.
+
+    def count(self, condition: str | Condition | None = None, *, where: Mapping[str, object] | None = None) -> Count:
+        """How many people satisfy the condition, with what is certain and possible of it.
+
+        Each column is read as one of the truth patterns that its tests can have, so that messages over the junction
+        tree stay small; the answer is exact for the maximum-entropy distribution, whatever the condition.
+        """
+        asked = condition_of(condition, where)
+        for name in sorted(columns(asked)):
+            self._index(name)
+        asked = simplify(asked)
+        chosen = sorted(self._index(name) for name in columns(asked))
+        if not chosen:
+            return Count(float(self.total) if asked == Constant(True) else 0.0)
+        own = {i: tuple(t for t in tests(asked) if t.column == self.columns[i].name) for i in chosen}
+        judged = {i: self.columns[i].cover.patterns(own[i]) for i in chosen}
+        low, high = self._bounds(asked, own, judged)
+        if low == high:
+            return Count(low)
+        shares = {i: np.where(self._occurs(i), judged[i].share, 0.0) for i in chosen}
+        for i in chosen:
+            if np.isnan(shares[i]).any():
+                between = f"it lies between {short(low)} and {short(high)}"
+                what = f'the count depends on column "{self.columns[i].name}", published as * with no declared domain'
+                raise InputError(f"{what}: {between}", do=DECLARE)
+        found = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
+        truth = {
+            t: judged[i].truth[codes, at]
+            for i, codes in zip(chosen, found.codes, strict=True)
+            for at, t in enumerate(own[i])
+        }
+        value = float(found.mass @ _truth(asked, truth)) * self.total
+        return Count(min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged))
+
+    def _bounds(
+        self, asked: Condition, own: Mapping[int, tuple[Test, ...]], judged: Mapping[int, Patterns]
+    ) -> tuple[float, float]:
+        """What every table that agrees with the marginals has at least and at most, as far as each of them says it."""
+        low, high = 0.0, float(self.total)
+        for marginal in self.marginals:
+            counts = self.cache.counts(marginal)
+            seen, codes = [], []
+            for i in own:
+                possible, node = self._possible(judged[i], i, marginal)
+                none = np.zeros(possible.shape)
+                seen.append(Patterns(judged[i].truth, none, possible))
+                codes.append(
+                    np.zeros(len(counts.n), dtype=np.int64) if node is None else counts.column(i).astype(np.int64)
+                )
+            _, surely, maybe = expanded(asked, list(own.values()), seen, tuple(codes))
+            low, high = max(low, float(counts.n[surely].sum())), min(high, float(counts.n[maybe].sum()))
+        return low, high
+
+    def _possible(self, patterns: Patterns, i: int, marginal: Marginal) -> tuple[Bools, int | None]:
+        """Which patterns a column's nodes can have at the marginal's level: (patterns, nodes); None: it lacks it."""
+        shown = self.distribution.shown.levels[i]
+        if shown == ABSENT:
+            return patterns.possible, None
+        occurs = self._occurs(i)
+        possible = patterns.possible & occurs
+        level = marginal.levels[i]
+        if level == ABSENT:
+            return np.asarray(possible.any(axis=1, keepdims=True)), None
+        attribute = self.cache.domain.attributes[i]
+        into = upward(attribute, shown, level)
+        coarse = np.zeros((len(possible), attribute.nodes[level]), dtype=bool)
+        for node in np.flatnonzero(occurs):
+            coarse[:, into[node]] |= possible[:, node]
+        return coarse, level
+
+    def _occurs(self, i: int) -> Bools:
+        """Which nodes of a column's finest level somebody has: (nodes,)."""
+        levels = self.distribution.shown.levels
+        found = np.zeros(self.columns[i].cover.nodes, dtype=bool)
+        own = Marginal(tuple(level if at == i else ABSENT for at, level in enumerate(levels)))
+        found[self.cache.counts(own).cells[:, 0] if levels[i] != ABSENT else 0] = True
+        return found
+
+    def _assumed(self, chosen: Sequence[int], judged: Mapping[int, Patterns]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for i in chosen:
+            doubtful = np.flatnonzero((judged[i].possible.sum(axis=0) > 1) & self._occurs(i))
+            if len(doubtful):
+                found |= dict.fromkeys(self.columns[i].cover.assumes(doubtful, self.columns[i].name))
+        return (*found, BEYOND) if len(chosen) > 1 else tuple(found)
+
+    # Cells.
+
+    def probability(self, cells: Any) -> Floats:
+        """The probability of each cell, given by exact values of some columns: (cells,).
+
+        Where all columns that the collection shows are given, it is the closed form at these cells alone.
+        """
+        table = table_of(cells)
+        chosen = [self._index(name) for name in table.column_names]
+        if not chosen:
+            raise InputError("the cells have no column", do="give the values of at least one published column")
+        network = self.distribution
+        if not isinstance(network, Network) or not set(network.shown.attributes) <= set(chosen):
+            return self._boxes(chosen).probability(table)
+        codes = np.zeros((table.num_rows, len(self.columns)), dtype=np.int64)
+        share = np.ones(table.num_rows)
+        for i, column in zip(chosen, table.columns, strict=True):
+            node, own = self._placed(i, column)
+            share *= own
+            if self._has(i):  # any value of the node stands for it
+                leaf = self.cache.domain.attributes[i].maps[network.shown.levels[i]]
+                codes[:, i] = np.unique(leaf, return_index=True)[1][node]
+        return np.exp(log_shown(self.cache, network.tree, codes)) * share
+
+    def _placed(self, i: int, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Floats]:
+        """The node of each value, and its share there; 0 for a value that is in none."""
+        encoded = column.combine_chunks().dictionary_encode("encode")
+        encoded = pa.concat_arrays(encoded.chunks) if isinstance(encoded, pa.ChunkedArray) else encoded
+        some = np.flatnonzero(self._occurs(i))
+        value, node, share = self.columns[i].cover.density(encoded.dictionary, self.columns[i].name, some)
+        nodes, shares = np.zeros(len(encoded.dictionary), dtype=np.int64), np.zeros(len(encoded.dictionary))
+        nodes[value], shares[value] = node, share
+        at = encoded.indices.to_numpy(zero_copy_only=False)
+        return nodes[at], shares[at]
+
+    def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
+        """The joint table of some columns at exact values, with a `count`; sums to the total."""
+        names = [columns] if isinstance(columns, str) else list(columns)
+        chosen = [self._index(name) for name in names]
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")
+        return self._boxes(chosen).frame(names, kind)
+
+    def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
+        """People drawn by walking the junction tree, with exact values in every column; as many as were counted."""
+        random = generator(seed)
+        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0):
+            raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
+        codes = self.distribution.draw(self.total if n is None else int(n), random)
+        drawn = {c.name: c.cover.draw(codes[:, i], random, c.name) for i, c in enumerate(self.columns)}
+        return pa.table(drawn)
+
+
+def _truth(condition: Condition, truth: Mapping[Test, Bools]) -> Bools:
+    """Whether the condition holds, from the truth of its tests."""
+    match condition:
+        case Test():
+            return truth[condition]
+        case Not(part):
+            return ~_truth(part, truth)
+        case And(parts):
+            return np.asarray(np.all([_truth(part, truth) for part in parts], axis=0))
+        case Or(parts):
+            return np.asarray(np.any([_truth(part, truth) for part in parts], axis=0))
+    assert isinstance(condition, Constant)
+    size = len(next(iter(truth.values())))
+    return np.full(size, condition.value, dtype=bool)

@@ -1,0 +1,219 @@
+"""The search for a collection: greedy, a random walk, or all of them (Kifer & Gehrke 2006, Section 6.2).
+
+Every search takes any promises that can be judged, goes only from one safe decomposable collection to another, and can
+be stopped at any time with the best one so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from jali.errors import InfeasibleError, InputError
+from jali.graphical.graph import Mask
+from jali.graphical.marginal import Marginal
+from jali.graphical.moves import Model
+from jali.graphical.privacy import Verdict
+from jali.graphical.problem import Collection, Problem, with_marginal
+
+Search = Literal["greedy", "walk", "exhaustive"]
+SEARCHES: tuple[Search, ...] = ("greedy", "walk", "exhaustive")
+MOST_MODELS = 200_000
+"""Models that an exhaustive search looks at; more are refused."""
+WALK_STEPS = 3000
+"""Steps of a random walk where no time is given."""
+PATIENCE = 300
+"""Steps without a better collection after which a walk starts again."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best collection that a search found."""
+
+    marginals: tuple[Marginal, ...]
+    kl: float  # nats, against the table
+    verdict: Verdict
+    checked: int  # collections that were judged
+    complete: bool  # whether the search ended by itself, not because the time was over
+
+
+def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random.Generator = 0) -> Found:
+    """The best collection that the search finds; InfeasibleError where not even one marginal is safe."""
+    if search == "greedy":
+        best = greedy(problem)
+    elif search == "walk":
+        best = walk(problem, seed)
+    elif search == "exhaustive":
+        best = exhaustive(problem)
+    else:
+        raise InputError("no such search", got=repr(search), do=f"choose one of {', '.join(SEARCHES)}")
+    if not best:  # nothing lowers the divergence: a table that is all alike tells the same at any level
+        alone = [mask for mask in problem.candidates() if problem.allowed((mask,))]
+        best = (max(alone, key=lambda mask: (mask.bit_count(), -mask)),) if alone else ()
+    if not best and problem.late:
+        raise InfeasibleError("the time was over before a safe marginal was found: allow more of it")
+    if not best:
+        raise InfeasibleError("no marginal keeps the promises, not even a single column at its coarsest level")
+    kl = problem.kl(best)
+    assert kl is not None
+    return Found(problem.marginals(best), kl, problem.verdict(best), problem.checked, not problem.late)
+
+
+# -- greedy ------------------------------------------------------------------------------------------------------
+
+
+def greedy(problem: Problem) -> Collection:
+    """Add the marginal that lowers the divergence most and stays safe, as long as there is one; then exchange.
+
+    Replacing a marginal by a finer one counts as adding it. A collection that cannot be added to is taken apart
+    again: without each of its marginals in turn, and from each other safe marginal that is as fine as can be; whatever
+    is better stays.
+    """
+    start = problem.start()
+    candidates = problem.candidates()
+    best = completed(problem, start, candidates)
+    best = exchanged(problem, best, candidates)
+    if not problem.base:
+        for seed in _finest(candidates):
+            if problem.late:
+                break
+            if problem.allowed((seed,)):
+                best = _better(problem, best, completed(problem, (seed,), candidates))
+        best = exchanged(problem, best, candidates)
+    return best
+
+
+def completed(problem: Problem, start: Collection, candidates: Sequence[Mask], without: Mask = 0) -> Collection:
+    """The collection that steepest descent reaches; a candidate that was not safe once is not tried again."""
+    current, left = start, [mask for mask in candidates if mask != without]
+    while not problem.late:
+        options = []
+        for mask in left:
+            more = with_marginal(current, mask)
+            kl = None if more is None or not problem.allowed(more) else problem.kl(more)
+            if kl is not None and more is not None:
+                options.append((kl, mask, more))
+        bound = problem.kl(current or (0,))
+        assert bound is not None
+        options = sorted(option for option in options if option[0] < bound - 1e-12)
+        unsafe = set()
+        for done, (_, mask, more) in enumerate(options):
+            problem.on_step(len(candidates) - len(options) + done, len(candidates))
+            if problem.late or problem.safe(more):
+                current = current if problem.late else more
+                break
+            unsafe.add(mask)
+        else:
+            return current
+        left = [mask for mask in left if mask not in unsafe]
+    return current
+
+
+def exchanged(problem: Problem, best: Collection, candidates: Sequence[Mask]) -> Collection:
+    """The best collection that dropping a marginal and completing again leads to, until that brings nothing."""
+    improved = True
+    while improved and not problem.late:
+        improved = False
+        for mask in best:
+            rest = tuple(own for own in best if own != mask)
+            if not rest or problem.kl(rest) is None or not problem.allowed(rest) or not problem.safe(rest):
+                continue
+            other = _better(problem, best, completed(problem, rest, candidates, without=mask))
+            if other != best:
+                best, improved = other, True
+                break
+    return best
+
+
+def _better(problem: Problem, best: Collection, other: Collection) -> Collection:
+    one, two = problem.kl(best or (0,)), problem.kl(other or (0,))
+    assert one is not None
+    assert two is not None
+    return other if two < one - 1e-12 else best
+
+
+def _finest(candidates: Iterable[Mask]) -> list[Mask]:
+    every = list(candidates)
+    return [mask for mask in every if not any(mask != other and mask & other == mask for other in every)]
+
+
+# -- walk --------------------------------------------------------------------------------------------------------
+
+
+def walk(problem: Problem, seed: int | np.random.Generator = 0, steps: int | None = None) -> Collection:
+    """The best collection on a random walk over edges and nodes added and removed; it starts again when stuck.
+
+    Steps that raise the divergence by d are taken with probability exp(−d / t), t falling with the steps since the
+    last start. The walk ends after so many steps, or when the time is over; its best collection is then completed.
+    """
+    random = np.random.default_rng(seed)
+    most = steps or (WALK_STEPS if problem.deadline is None else 1 << 62)
+    start = problem.start()
+    model, best = Model.of(problem.chains, start), start
+    idle = 0
+    for step in range(most):
+        if problem.late:
+            break
+        problem.on_step(step, step + 1 if most == 1 << 62 else most)
+        moves = list(model.moves())
+        after = model.after(moves[random.integers(len(moves))])
+        if _takes(problem, model, after, idle, random):
+            model = after
+            if _better(problem, best, model.cliques) != best:
+                best, idle = model.cliques, 0
+        idle += 1
+        if idle > PATIENCE:
+            model, idle = Model.of(problem.chains, start if random.random() < 0.5 else best), 0
+    return completed(problem, best, problem.candidates())
+
+
+def _takes(problem: Problem, model: Model, after: Model, idle: int, random: np.random.Generator) -> bool:
+    """Whether the walk takes a step."""
+    if not problem.allowed(after.cliques):
+        return False
+    before, now = problem.kl(model.cliques or (0,)), problem.kl(after.cliques or (0,))
+    assert before is not None
+    assert now is not None
+    if now > before and random.random() >= math.exp((before - now) / (0.2 * (1 - idle / (PATIENCE + 1)) + 1e-3)):
+        return False
+    return not after.cliques or problem.safe(after.cliques)
+
+
+# -- exhaustive --------------------------------------------------------------------------------------------------
+
+
+def exhaustive(problem: Problem) -> Collection:
+    """The best of all safe decomposable collections: every model whose cliques are all safe by themselves."""
+    seen = _models(problem)
+    for key in sorted(seen, key=lambda one: (seen[one], sorted(one))):
+        masks = tuple(sorted(key))
+        if problem.allowed(masks) and problem.safe(masks):
+            return masks
+    return problem.start()
+
+
+def _models(problem: Problem) -> dict[frozenset[Mask], float]:
+    """Every collection that adding nodes and edges leads to, and its divergence; as many as there was time for."""
+    alone = set(problem.candidates())
+    seen: dict[frozenset[Mask], float] = {}
+    waiting = [Model.of(problem.chains, ())]
+    while waiting and not problem.late:
+        model = waiting.pop()
+        for move in model.moves():
+            after = model.after(move)
+            key = frozenset(after.cliques)
+            if move.kind == "remove" or key in seen or not key <= alone:
+                continue
+            kl = problem.kl(after.cliques)
+            assert kl is not None
+            seen[key] = kl
+            waiting.append(after)
+        problem.on_step(min(len(seen), MOST_MODELS), MOST_MODELS)
+        if len(seen) > MOST_MODELS:
+            do = 'use search="greedy", or fewer columns or levels'
+            raise InputError(f"an exhaustive search looks at {MOST_MODELS:,} collections at most", do=do)
+    return seen

@@ -1,0 +1,239 @@
+"""Marginals releases: a collection of generalized marginals, which an analyst combines by maximum entropy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from jali.encoding.frequencies import combine
+from jali.encoding.native import to_native
+from jali.errors import InputError, InternalError
+from jali.graphical.estimate import Fitted, MaxEntropyEstimate
+from jali.graphical.fit import fit
+from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
+from jali.graphical.maxent import Tree, tree_of
+from jali.graphical.network import Network
+from jali.graphical.privacy import Checker, Verdict
+from jali.principles import AlphaAnonymity, KAnonymity, Principle
+from jali.principles.counts import Counts
+from jali.releases import store
+from jali.releases.base import Manifest, Release, load
+from jali.releases.chains import Chain, chain_of
+from jali.releases.independence import drawn, sentences
+from jali.releases.published import free_name
+
+PICTURE = "junction-tree.svg"
+ATTACKER = "an attacker who knows everybody's quasi-identifiers and combines the marginals by maximum entropy"
+NOT_COVERED = (
+    "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
+    "every single table that agrees with the marginals: promises about sensitive values speak of what is expected",
+    "whether somebody is in the table",
+    "what follows from how the marginals were chosen, for whoever knows the algorithm",
+    "another release of the same table beside this one",
+)
+
+
+def promise_of(principle: Principle) -> str:
+    """What a promise means for a collection, in one plain sentence without a full stop."""
+    parts = []
+    if isinstance(principle, KAnonymity) or (isinstance(principle, AlphaAnonymity) and principle.k > 1):
+        k = principle.k
+        parts.append(
+            f"each marginal by itself shows every person among at least {k} people ({k}-link anonymity), and the "
+            f"marginals together never show that a cell of the quasi-identifiers holds from 1 to {k - 1} people "
+            f"({k}-combinatorial anonymity)"
+        )
+    if not isinstance(principle, KAnonymity):
+        parts.append(f"for the sensitive values that maximum entropy expects in each cell: {principle.promise()}")
+    return "; ".join(parts)
+
+
+class PublishedMarginal(NamedTuple):
+    """One marginal: the level of each of its columns, as the table numbers them, and its counts."""
+
+    levels: dict[str, int]
+    counts: pa.Table
+
+
+class Marginals(Release):
+    """A collection of generalized marginals with the number of people in each cell that has somebody."""
+
+    kind: ClassVar[str] = "marginals"
+
+    def __init__(self, chains: tuple[Chain, ...], counts: Sequence[MarginalCounts], manifest: Manifest) -> None:
+        self.chains, self.manifest, self.origin = chains, manifest, "arrow"
+        self.cache = Cache(Domain(tuple(chain.attribute for chain in chains)), tuple(counts))
+        self.search: Mapping[str, int] = {}
+
+    @property
+    def collection(self) -> tuple[Marginal, ...]:
+        """The marginals, their levels counted over what was published."""
+        return tuple(source.marginal for source in self.cache.sources)
+
+    @property
+    def rows(self) -> int:
+        """How many people every marginal counts."""
+        return self.cache.total
+
+    @cached_property
+    def marginals(self) -> tuple[PublishedMarginal, ...]:
+        """Each marginal: the level of each column, and its cells with the number of people."""
+        return tuple(
+            PublishedMarginal(self._levels(source.marginal), self._table(source)) for source in self.cache.sources
+        )
+
+    def _levels(self, marginal: Marginal) -> dict[str, int]:
+        return {self.chains[i].name: self.chains[i].levels[marginal.levels[i]] for i in marginal.attributes}
+
+    def _table(self, source: MarginalCounts) -> pa.Table:
+        shown: dict[str, pa.Array] = {}
+        for at, i in enumerate(source.marginal.attributes):
+            labels = pa.array(self.chains[i].labels[source.marginal.levels[i]], pa.string())
+            shown[self.chains[i].name] = labels.take(pa.array(source.cells[:, at]))
+        return pa.table([*shown.values(), pa.array(source.n)], names=[*shown, free_name("people", shown)])
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The published tables, one a marginal: marginal_1, marginal_2, …"""
+        return {f"marginal_{at}": marginal.counts for at, marginal in enumerate(self.marginals, start=1)}
+
+    def frame(self, kind: str | None = None, *, marginal: int = 1) -> Any:
+        """One of the published tables (the first is 1), as "pandas", "polars" or "arrow"."""
+        if isinstance(marginal, bool) or not isinstance(marginal, int) or not 1 <= marginal <= len(self.marginals):
+            raise InputError(
+                "no such marginal", got=repr(marginal), do=f"give a number from 1 to {len(self.marginals)}"
+            )
+        return to_native(self.marginals[marginal - 1].counts, kind or self.origin)
+
+    @cached_property
+    def graph(self) -> Tree | None:
+        """The junction tree of the marginals; None where they are not decomposable."""
+        return tree_of(self.cache.domain, self.collection)
+
+    def independencies(self) -> tuple[str, ...]:
+        """What the maximum-entropy estimate takes for granted, in sentences."""
+        return sentences(self.chains, self.collection, self.graph)
+
+    def picture(self) -> str:
+        """The junction tree as an SVG picture; marginals without one stand side by side."""
+        return drawn(self.chains, self.collection, self.graph)
+
+    def counts(self) -> Counts:
+        """A collection has no single table of groups."""
+        raise InputError("a marginals release has no groups", do="ask release.verdict() or release.estimate()")
+
+    def verdict(self) -> Verdict:
+        """Every promise judged for all marginals together, from the published tables alone."""
+        columns = tuple(chain.judged for chain in self.chains if chain.role == "sensitive")
+        return Checker(self.cache, self.principles, columns, self.manifest.method.get("epsilon")).check(self.collection)
+
+    def verify(self) -> None:
+        """Judge every promise again from the published tables alone; a broken one is an InternalError."""
+        try:
+            self.estimate_parts()
+            found = self.verdict()
+        except InputError as problem:
+            raise InternalError(f"the marginals do not fit together; nothing was written: {problem.what}") from None
+        if not found.holds:
+            raise InternalError(f"the release does not keep its promises; nothing was written: {found.reason}")
+
+    def estimate_parts(self) -> Network | Fitted:
+        """The distribution behind the estimate; marginals that contradict each other are refused."""
+        if self.graph is not None:
+            return Network(self.cache, self.graph)
+        found = fit(self.cache, self.collection)
+        if found.gap > 1e-6:
+            raise InputError(
+                "the marginals contradict each other, or could not be fitted", got=f"a gap of {found.gap:.2g}"
+            )
+        return Fitted(found)
+
+    def estimate(self) -> MaxEntropyEstimate:
+        """What an analyst can infer: the distribution of highest entropy that agrees with every marginal."""
+        columns = tuple(chain.column for chain in self.chains)
+        return MaxEntropyEstimate(columns, self.cache, self.collection, self.estimate_parts())
+
+    def columns_facts(self) -> list[dict[str, Any]]:
+        """What the manifest says of each column."""
+        return [chain.to_dict() for chain in self.chains]
+
+    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
+        """Write the marginals, the manifest and the picture, atomically, once every promise is found kept in them."""
+        self.verify()
+        told = {
+            "promises": [promise_of(principle) for principle in self.principles],
+            "columns": self.columns_facts(),
+            "marginals": [marginal.levels for marginal in self.marginals],
+        }
+        return store.write(
+            folder, self.tables, self.manifest.to_dict() | told, overwrite=overwrite, form=format,
+            check=self._check_files, texts={PICTURE: self.picture()},
+        )  # fmt: skip
+
+    def _check_files(self, folder: Path) -> None:
+        """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
+        try:
+            written = load(folder)
+            written.verify()
+        except InputError as problem:
+            raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
+        same = all(table.equals(written.tables[name]) for name, table in self.tables.items())
+        if len(written.tables) != len(self.tables) or not same:
+            raise InternalError(
+                "the files do not say what the release says; nothing was written: please report this bug"
+            )
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Marginals:
+        """The release that was saved as these tables."""
+        chains = tuple(chain_of(told) for told in manifest["columns"])
+        names = sorted(tables, key=lambda name: int(re.fullmatch(r"marginal_(\d+)", name)[1]))  # type: ignore[index]
+        if len(names) != len(manifest["marginals"]):
+            raise ValueError("the manifest counts other marginals")
+        told = zip(manifest["marginals"], names, strict=True)
+        counts = [_counted(chains, levels, tables[name]) for levels, name in told]
+        made = cls(chains, counts, Manifest.from_dict(manifest))
+        if made.rows != made.manifest.counts["rows"]:
+            raise ValueError("the manifest counts something else")
+        return made
+
+    def __repr__(self) -> str:
+        lines = [f"Marginals release: {self.rows:,} people in {len(self.marginals)} marginals", "Published"]
+        for at, (levels, counts) in enumerate(self.marginals, start=1):
+            by_name = {chain.name: chain for chain in self.chains}
+            shown = ", ".join(by_name[name].like(level) for name, level in levels.items())
+            lines.append(f"  marginal {at}: {shown} ({counts.num_rows:,} cells)")
+        lines += ["Guarantee", *(f"  {principle!r}: {promise_of(principle)}" for principle in self.principles)]
+        if "relaxed" in self.manifest.method:
+            lines.append(f"  weaker than that: {self.manifest.method['relaxed']}")
+        lines += [f"  against {ATTACKER}", "  assuming one row per person"]
+        lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED)]
+        if "kl" in self.manifest.metrics:
+            lines += ["Cost", f"  KL-divergence {self.manifest.metrics['kl']:.4f} nats"]
+        return "\n".join(lines)
+
+
+def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table) -> MarginalCounts:
+    """A marginal's counts, from its published table."""
+    names = [chain.name for chain in chains]
+    own = [ABSENT] * len(chains)
+    columns = []
+    for name, level in levels.items():
+        chain = chains[names.index(name)]
+        own[names.index(name)] = chain.levels.index(level)
+        number = {label: node for node, label in enumerate(chain.labels[chain.levels.index(level)])}
+        codes = np.array([number[text] for text in table[name].to_pylist()], dtype=np.int64)
+        columns.append((names.index(name), codes, len(number)))
+    columns.sort(key=lambda column: column[0])
+    n = table[free_name("people", levels)].cast(pa.string()).cast(pa.int64()).to_numpy()
+    rank, first = combine([(codes, nodes) for _, codes, nodes in columns], table.num_rows)
+    if not columns or len(first) != table.num_rows or (n < 1).any():
+        raise ValueError("a marginal has a cell twice, or one with nobody")
+    cells = np.stack([codes[first] for _, codes, _ in columns], axis=1).astype(np.int32)
+    return MarginalCounts(Marginal(tuple(own)), cells, n[first].astype(np.int64), rank)
