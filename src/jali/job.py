@@ -196,8 +196,8 @@ _FIELDS: dict[str, _Form] = {
 }
 METHODS: dict[str, dict[str, _Form]] = {
     "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
-    "partition": {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER},
-    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT},
+    "partition": {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "suppress": _NUMBER, "threads": _NUMBER},
+    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER},
 }
 """The methods that a job can name, with their keyword arguments."""
 

@@ -33,7 +33,9 @@ def grow_compiled(
     strict = mode == "strict"  # then a combination's entries are moved together
     units = columns.place.shape[1] if strict else len(items)
     start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
-    people = np.add.reduceat(items.n, start[:-1])
+    upto = np.concatenate([[0], np.cumsum(items.n)])
+    people = upto[start[1:]] - upto[start[:-1]]
+    order = np.flatnonzero(np.diff(start))  # hidden combinations have no items
     work = Work(
         item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
         entry=np.ascontiguousarray(np.concatenate([items.n[None, :], judged[:, items.value]])),
@@ -45,28 +47,30 @@ def grow_compiled(
         counted=rules.counted,
         reference=rules.reference,
         option=np.array([rules.least, not strict, SPLITS.index(split)], dtype=np.int64),
-        order=np.arange(units),
-        begins=np.zeros(units, dtype=np.bool_),
+        order=order,
+        level=np.zeros(len(order), dtype=np.int64),
     )
+    work.level[0] = 1
     checked = done = 0
-    small, total = max(SMALL, units // 64), int(people.sum())
+    small, total = max(SMALL, len(order) // 64), int(people.sum())
 
     def heard(now_checked: int, now_done: int) -> None:
         nonlocal checked, done
         checked, done = checked + now_checked, done + now_done
         on_step(done, total)
 
-    _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
-    number, groups = _numbered(work.order, work.begins)
+    _run(lambda lo, hi: grow(work, lo, hi, small), len(order), threads if len(order) > small else 1, heard)
+    number, groups = _numbered(work.order, work.level, units)
     return (number[items.combination] if strict else number), groups, checked
 
 
-def _numbered(order: Ints, begins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Ints, int]:
+def _numbered(order: Ints, level: Ints, units: int) -> tuple[Ints, int]:
     """The group of each item, groups numbered by their first item, which begins its segment; and how many."""
+    begins = level > 0
     first = order[begins]
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    number = np.empty(len(order), dtype=np.int64)
+    number = np.empty(units, dtype=np.int64)
     number[order] = rank[np.cumsum(begins) - 1]
     return number, len(first)
 
