@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, disclosure, foundation, marginals, partition, quality
+from benchmarks import adult, disclosure, foundation, marginals, partition, profile, quality
 
 BENCHMARKS = {
     "foundation": foundation.run,
     "partition": partition.run,
+    "profile": profile.run,
     "quality": quality.run,
     "disclosure": disclosure.run,
     "adult": adult.run,

@@ -201,7 +201,7 @@ _FIELDS: dict[str, _Form] = {
 _CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
 METHODS: dict[str, dict[str, _Form]] = {
     "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
-    "partition": _CUTS,
+    "partition": _CUTS | {"suppress": _NUMBER},
     "marginals": {
         "base": _TEXT,
         "search": _TEXT,
@@ -210,7 +210,7 @@ METHODS: dict[str, dict[str, _Form]] = {
         "time_limit": _NUMBER,
         "epsilon": _NUMBER,
     },
-    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT},
+    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER},
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
 }
 """The methods that a job can name, with their keyword arguments."""

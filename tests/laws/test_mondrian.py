@@ -96,6 +96,21 @@ def test_promises_count_people_where_persons_are_named(table, principles, mode, 
     same_as_reference(table, principles, mode, split)
 
 
+@given(tables(), requirements, modes, splits, st.randoms(use_true_random=False))
+def test_hidden_combinations_are_left_out(table, principles, mode, split, random):  # type: ignore[no-untyped-def]
+    hidden = np.array([random.random() < 0.3 for _ in range(table.frequencies.combinations)])
+    boxes = None if hidden.all() else partition(table, principles, mode=mode, split=split, hidden=hidden)
+    if boxes is None:
+        return
+    reference = Reference(table, principles, mode, split)
+    gone = hidden[table.frequencies.row_combination]
+    reference.rows = [row for row in reference.rows if not gone[row]]
+    expected = np.full(table.records, -1)
+    for number, rows in enumerate(reference.groups()):
+        expected[rows] = number
+    assert group_of_records(table, boxes).tolist() == expected.tolist()
+
+
 @pytest.mark.slow
 @settings(max_examples=4000)
 @given(tables(), requirements, modes, splits)

@@ -18,6 +18,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, hold
 from jali.search import recode_plan
 from jali.search.recode import Recoding, recode_groups
+from jali.search.recode_search import Search
+from jali.search.standouts import standouts
 from oracles.lattice import BruteForce
 from oracles.recode import granularity, kl, kl_at_own_cells
 
@@ -258,23 +260,75 @@ def test_wrong_input_says_what_to_do() -> None:
         recode_groups(table, [jali.KAnonymity(2)], show="interval")  # type: ignore[arg-type]
     with pytest.raises(InputError, match='did you mean "size"'):
         recode_groups(table, [jali.KAnonymity(2)], peel="sizes")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="suppress"):
-        recode_groups(table, [jali.KAnonymity(2)], suppress=1.5)
     with pytest.raises(InfeasibleError, match="cannot be met"):
         recode_groups(table, [jali.RecursiveDiversity(1, 2)])
 
 
 def test_a_group_shown_as_everything_is_suppressed_within_the_budget() -> None:
-    """The budget changes no group; it says whether the widest one may be withheld."""
+    """Nobody could tell its rows from suppressed ones, so it counts as such if that is allowed."""
     table = jali.table(
         pa.table({"zip": ["1"] * 8 + ["2", "3"], "ill": ["flu"] * 10}),
         quasi={"zip": jali.suppress()}, sensitive=["ill"],
     )  # fmt: skip
     plain = recode_groups(table, [jali.KAnonymity(2)])
-    within = recode_groups(table, [jali.KAnonymity(2)], suppress=0.2)
+    within = recode_groups(table, [jali.KAnonymity(2)], budget=2)
     assert (plain.groups, plain.suppressed, within.groups, within.suppressed) == (2, False, 2, True)
     assert within.group.tolist() == [0, 1, 1]
-    assert not recode_groups(table, [jali.KAnonymity(2)], suppress=0.1).suppressed
+    assert not recode_groups(table, [jali.KAnonymity(2)], budget=1).suppressed
+
+
+@given(st.booleans().flatmap(lambda persons: tables(persons=persons)), requirements, options, st.integers(0, 13))
+def test_a_budget_of_suppression_is_kept_and_never_makes_it_worse(
+    table: Table, principles: list[Principle], chosen: dict[str, str], budget: int
+) -> None:
+    """All groups hold, the suppressed one last and within the budget; a larger budget never reaches less."""
+    budgets = [0, budget, budget + 1]
+    try:
+        found = [recode_groups(table, principles, budget=b, **chosen) for b in budgets]  # type: ignore[arg-type]
+    except (InfeasibleError, InputError):
+        return
+    rows = table.frequencies.row_combination
+    for one, most in zip(found, budgets, strict=True):
+        assert set(one.group.tolist()) == set(range(one.groups))
+        assert hold(principles, one.counts(table)).all()
+        assert not one.suppressed or 0 < int((one.group[rows] == one.groups - 1).sum()) <= most
+    sign = -1 if chosen["objective"] == "kl" else 1
+    reached = [sign * one.reached for one in found]
+    assert reached[0] <= reached[1] + 1e-9
+    assert reached[1] <= reached[2] + 1e-9
+
+
+def test_who_is_suppressed_does_not_depend_on_sensitive_values() -> None:
+    """Whoever is ill with what, the same people come first; here the promises hold for them either way."""
+    random = np.random.default_rng(3)
+    frame = {"age": random.integers(20, 60, 300).tolist() + [99] * 3 + [1] * 3, "zip": random.choice(["1", "2"], 306)}
+    hidden = []
+    for seed in range(5):
+        ill = np.random.default_rng(seed).permutation(["flu", "cold", "cough"] * 102)
+        table = jali.table(
+            pa.table({**frame, "ill": ill}),
+            quasi={"age": jali.bands(5, 10), "zip": jali.suppress()}, sensitive=["ill"],
+        )  # fmt: skip
+        search = Search(table, (jali.KAnonymity(3),), "granularity", "taxonomy", lambda done, total: None)
+        hidden.append([one.tolist() for one in standouts(search, 150)])
+    assert hidden[0]
+    assert all(one == hidden[0] for one in hidden)
+
+
+def test_standouts_are_the_dearest_classes_and_hold_together() -> None:
+    """By hand: two lonely ages are the dearest class; alone they have one illness, so the next class joins."""
+    table = jali.table(
+        pa.table(
+            {"age": [21] * 4 + [22] * 4 + [37] * 2 + [91, 57], "ill": ["flu", "cold"] * 5 + ["flu"] * 2},
+        ),
+        quasi={"age": jali.bands(5, 10)}, sensitive=["ill"],
+    )  # fmt: skip
+    quiet = lambda done, total: None  # noqa: E731
+    alone = Search(table, (jali.KAnonymity(2),), "kl", "taxonomy", quiet)
+    assert [one.tolist() for one in standouts(alone, 3)] == [[False, False, False, True, True]]
+    assert list(standouts(alone, 1)) == []
+    both = Search(table, (jali.KAnonymity(2), jali.DistinctDiversity(2)), "kl", "taxonomy", quiet)
+    assert list(standouts(both, 3)) == []
 
 
 # -- Adult ----------------------------------------------------------------------------------------------------------

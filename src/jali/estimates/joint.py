@@ -90,37 +90,116 @@ class _Nodes(NamedTuple):
 def _intersected(
     asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
 ) -> Floats:
-    """Each value as the set of boxes that hold it, as bits; the boxes of a cell are in all of its values' sets."""
-    cells = len(asked[0])
-    result = np.zeros(cells)
-    weight, varying = mass.copy(), []
-    for column, found in enumerate(dense):
-        flat = _per_node(found, nodes[column])
-        if flat is None:
-            varying.append(column)
-        else:
-            weight *= flat[codes[column]]
-    widest = max([len(found[0]) for found in dense] + [1])
-    block = max(1, VALUE_WORDS // widest) * 64
-    shares = {column: _Lookup.of(dense[column], nodes[column]) for column in varying}
-    for begin in range(0, len(mass), block):
-        some = [code[begin : begin + block] for code in codes]
-        bits = [_bits(*item, len(some[0])) for item in zip(asked, dense, nodes, some, strict=True)]
+    """Each value as the set of boxes that hold it, as bits; the boxes of a cell are in all of its values' sets.
+
+    Columns that are not spread (a value is a node of its own) are left for the end: cells and boxes that differ only
+    there are one until then.
+    """
+    flat = [_per_node(found, count) for found, count in zip(dense, nodes, strict=True)]
+    weight = mass.copy()
+    for share, code in zip(flat, codes, strict=True):
+        weight *= 1.0 if share is None else share[code]
+    spread = [column for column, found in enumerate(dense) if not _is_exact(found)]
+    exact = [column for column in range(len(dense)) if column not in spread]
+    values = [int(asked[c].max(initial=0)) + 1 for c in spread]
+    short, cell_first = combine([(asked[c], n) for c, n in zip(spread, values, strict=True)], len(asked[0]))
+    box_of, box_first = combine([(codes[c], nodes[c]) for c in spread], len(mass))
+    cell_key, box_key, keys = _keys([(asked[c], dense[c], nodes[c], codes[c]) for c in exact], len(short), len(mass))
+    kept = _Masses.of(box_of * keys + box_key, weight, len(box_first), keys)
+    if not spread:
+        return kept.mass(np.zeros(len(short), dtype=np.int64), cell_key)
+    cells = _Cells.of(short, len(cell_first))
+    shares = {i: _Lookup.of(dense[c], nodes[c]) for i, c in enumerate(spread) if flat[c] is None}
+    some_asked = [asked[c][cell_first] for c in spread]
+    held = [(dense[c], nodes[c], codes[c][box_first]) for c in spread]
+    found, key = np.zeros(len(short)), cell_key[cells.order]
+    block = max(1, VALUE_WORDS // max(len(dense[c][0]) for c in spread)) * 64
+    for begin in range(0, len(box_first), block):
+        some = [code[begin : begin + block] for _, _, code in held]
+        bits = [_bits(a, h[0], h[1], code) for a, h, code in zip(some_asked, held, some, strict=True)]
         step = max(1, CELL_WORDS // bits[0].shape[1])
-        for at in range(0, cells, step):
-            here = bits[0][asked[0][at : at + step]]
-            for column in range(1, len(asked)):
-                here &= bits[column][asked[column][at : at + step]]
-            if not varying and np.count_nonzero(here) * 2 > here.size:
+        for at in range(0, len(cell_first), step):
+            here = bits[0][some_asked[0][at : at + step]]
+            for column in range(1, len(spread)):
+                here &= bits[column][some_asked[column][at : at + step]]
+            low, high = cells.start[at], cells.start[at + len(here)]
+            if not shares and kept.table is not None and np.count_nonzero(here) * 2 > here.size:
                 unpacked = np.unpackbits(here.view(np.uint8), axis=1, bitorder="little")[:, : len(some[0])]
-                result[at : at + step] += unpacked @ weight[begin : begin + block]
+                local = np.repeat(np.arange(len(here)), np.diff(cells.start[at : at + len(here) + 1]))
+                found[low:high] += (unpacked @ kept.table[begin : begin + block])[local, key[low:high]]
                 continue
             cell, box = _hits(here)
-            part = weight[begin + box]
+            part = np.ones(len(cell))
             for column, lookup in shares.items():
-                part = part * lookup.share(asked[column][at + cell], some[column][box])
-            result[at : at + step] += added(cell, part, len(here))
+                part *= lookup.share(some_asked[column][at + cell], some[column][box])
+            place, hit = cells.places(at + cell)
+            more = part[hit] * kept.mass((begin + box)[hit], key[place])
+            found[low:high] += added(place - low, more, int(high - low))
+    result = np.empty(len(short))
+    result[cells.order] = found
     return result
+
+
+def _is_exact(found: Density) -> bool:
+    """Whether each value is a node of its own."""
+    return all(int(np.bincount(side, minlength=1).max()) <= 1 for side in found[:2])
+
+
+def _keys(columns: Sequence[tuple[Ints, Density, int, Ints]], cells: int, boxes: int) -> tuple[Ints, Ints, int]:
+    """What cells and boxes are in the columns that are not spread, as one number each; and how many there are."""
+    sides = []
+    for asked, (value, node, _), nodes, codes in columns:
+        of_value = np.full(int(asked.max(initial=0)) + 1, nodes)  # a value in no node is in no box
+        known = value < len(of_value)
+        of_value[value[known]] = node[known]
+        sides.append((np.concatenate([of_value[asked], codes]), nodes + 1))
+    number, first = combine(sides, cells + boxes)
+    return number[:cells].astype(np.int64), number[cells:].astype(np.int64), len(first)
+
+
+class _Cells(NamedTuple):
+    """The cells that are one but for the columns that are not spread: order[start[i]], …, order[start[i + 1] - 1]."""
+
+    order: Ints
+    start: Ints
+
+    @classmethod
+    def of(cls, short: NDArray[np.integer], shorts: int) -> _Cells:
+        order = np.argsort(short, kind="stable")
+        return cls(order, np.searchsorted(short[order], np.arange(shorts + 1)))
+
+    def places(self, shorts: Ints) -> tuple[Ints, Ints]:
+        """The places in the order of all cells of these, and which of these each is."""
+        size = self.start[shorts + 1] - self.start[shorts]
+        which = np.repeat(np.arange(len(shorts)), size)
+        return np.repeat(self.start[shorts] - (np.cumsum(size) - size), size) + np.arange(len(which)), which
+
+
+class _Masses(NamedTuple):
+    """The mass of each box and key: as a table where it is small, else sorted."""
+
+    number: Ints
+    sums: Floats
+    keys: int
+    table: Floats | None  # (boxes, keys)
+
+    @classmethod
+    def of(cls, number: Ints, weight: Floats, boxes: int, keys: int) -> _Masses:
+        known, index = np.unique(number, return_inverse=True)
+        sums = added(index.reshape(-1), weight, len(known))
+        if boxes * keys > VALUE_WORDS:
+            return cls(known, sums, keys, None)
+        table = np.zeros((boxes, keys))
+        table.reshape(-1)[known] = sums
+        return cls(known, sums, keys, table)
+
+    def mass(self, box: Ints, key: Ints) -> Floats:
+        if self.table is not None:
+            found: Floats = self.table[box, key]
+            return found
+        wanted = box * self.keys + key
+        at = np.minimum(np.searchsorted(self.number, wanted), len(self.number) - 1)
+        return np.where(self.number[at] == wanted, self.sums[at], 0.0)
 
 
 def _per_node(found: Density, nodes: int) -> Floats | None:
@@ -148,8 +227,9 @@ class _Lookup(NamedTuple):
         return self.part[np.searchsorted(self.key, value * self.nodes + node)]
 
 
-def _bits(asked: Ints, found: Density, nodes: int, codes: Ints, boxes: int) -> NDArray[np.uint64]:
+def _bits(asked: Ints, found: Density, nodes: int, codes: Ints) -> NDArray[np.uint64]:
     """The boxes that hold each value, as bits: (values, words)."""
+    boxes = len(codes)
     words, box = (boxes + 63) // 64, np.arange(boxes)
     used, short = np.unique(codes, return_inverse=True)
     of_node = np.zeros((len(used), words), dtype="<u8")

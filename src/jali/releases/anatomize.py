@@ -20,7 +20,7 @@ from jali.progress import Step, watched
 from jali.releases.asked import failure, node_of, require_two
 from jali.releases.base import fresh_order
 from jali.releases.buckets import Buckets, Contents, counts_on_size
-from jali.releases.display import Show, publish_groups, shows_of
+from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Requirement, manifest_of, mean_weight
 from jali.releases.original import bucket_costs
 from jali.releases.present import only_present
@@ -154,7 +154,8 @@ def _shown(
         return publish_exact(column)
     levels = node_of(table, generalized if isinstance(generalized, Mapping) else found.levels or {})
     if generalized is True and found.levels is None:
-        return publish_groups(column, found.bucket, int(found.bucket.max()) + 1, shows[column.name])
+        members = Members(column.codes.astype(np.int64), found.bucket, int(found.bucket.max()) + 1, found.bucket)
+        return publish_groups(column, members, shows[column.name])
     level = levels[[c.name for c in table.quasi].index(column.name)]
     return publish_quasi(column, level if generalized else 0, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,14 +51,27 @@ def _default(column: Column) -> Show:
     return "taxonomy" if column.hierarchy.height > 1 else "set"
 
 
-def publish_groups(column: Column, group: Ints, groups: int, show: Show) -> Published:
-    """A quasi-identifier shown group by group; `group` is that of each record."""
-    codes = column.codes.astype(np.int64)
+class Members(NamedTuple):
+    """Who is in each group: the values of some column that it has, each at least once, and the group of each record."""
+
+    codes: Ints  # (members,)
+    group: Ints  # (members,)
+    groups: int
+    records: Ints  # (records,) their groups
+
+
+def publish_groups(column: Column, members: Members, show: Show) -> Published:
+    """A quasi-identifier shown group by group; records of the group -1 are hidden, and show *."""
+    hidden = members.records < 0
+    if bool(hidden.any()):
+        kept = members.group >= 0
+        shown = Members(members.codes[kept], members.group[kept], members.groups, members.records[~hidden])
+        return _with_hidden(publish_groups(column, shown, show), hidden)
     if show == "taxonomy":
-        return _taxonomy(column, codes, group, groups)
+        return _taxonomy(column, members)
     if show == "interval":
-        return _intervals(column, codes, group, groups)
-    return _sets(column, codes, group, groups)
+        return _intervals(column, members)
+    return _sets(column, members)
 
 
 def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
@@ -69,12 +82,12 @@ def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
-    hierarchy = column.hierarchy
+def _taxonomy(column: Column, found: Members) -> Published:
+    hierarchy, groups = column.hierarchy, found.groups
     assert hierarchy is not None
     level_of, node_of = np.full(groups, -1), np.zeros(groups, dtype=np.int64)
     for level, mapping in enumerate(hierarchy.maps):
-        low, high = _extremes(mapping.astype(np.int64)[codes], group, groups)
+        low, high = _extremes(mapping.astype(np.int64)[found.codes], found.group, groups)
         first = (level_of < 0) & (low == high)
         level_of[first], node_of[first] = level, low[first]
     width = max(len(level) for level in hierarchy.levels)
@@ -91,7 +104,7 @@ def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Publishe
         facts["members"] = [m.tolist() for m in members]
     else:
         facts |= _bounds(column, nodes)
-    return _published(column, texts, number.astype(np.int64)[group], facts)
+    return _published(column, texts, number.astype(np.int64)[found.records], facts)
 
 
 def _require_distinct(name: str, texts: list[str | None], members: list[Ints]) -> None:
@@ -133,7 +146,8 @@ def _plain(numbers: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(x) else x for x in numbers.tolist()]
 
 
-def _intervals(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
+def _intervals(column: Column, found: Members) -> Published:
+    codes, group, groups, records = found
     numbers = v.numbers(column.values)
     assert numbers is not None
     missing = len(column.values) - 1 if column.values.null_count else len(column.values)
@@ -163,12 +177,12 @@ def _intervals(column: Column, codes: Ints, group: Ints, groups: int) -> Publish
         "display": "interval", "labels": texts, "low": lows, "high": highs, "missing": holes,
         "whole": bool(v.is_whole(column.values)),
     }  # fmt: skip
-    return _published(column, texts, number.reshape(-1).astype(np.int64)[group], facts)
+    return _published(column, texts, number.reshape(-1).astype(np.int64)[records], facts)
 
 
-def _sets(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
-    width = len(column.values)
-    pairs = np.unique(group * width + codes)
+def _sets(column: Column, found: Members) -> Published:
+    width, groups = len(column.values), found.groups
+    pairs = np.unique(found.group * width + found.codes)
     owner, code = pairs // width, (pairs % width).astype(np.int32)
     start = np.searchsorted(owner, np.arange(groups + 1))
     numbers: dict[bytes, int] = {}
@@ -182,7 +196,7 @@ def _sets(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
         "display": "set", "labels": texts, "leaves": [labels[c] for c in used],
         "members": [[position[int(c)] for c in m] for m in members],
     }  # fmt: skip
-    return _published(column, texts, of_group.astype(np.int64)[group], facts)
+    return _published(column, texts, of_group.astype(np.int64)[found.records], facts)
 
 
 def _named(label: str | None) -> str:
@@ -198,26 +212,63 @@ def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64]
     return Published(column.name, "quasi", column.kind, labels, codes, cover, 0, facts, None, root)
 
 
+def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
+    """The column with hidden records, which show *; nothing is said that the others do not show."""
+    facts, root = dict(shown.facts or {}), shown.cover_root
+    if root is None:
+        root, facts = len(facts["labels"]), _facts_with_root(facts)
+    nodes = np.full(len(hidden), root, dtype=np.int64)
+    nodes[~hidden] = shown.codes
+    codes, _ = compact(nodes, len(facts["labels"]))
+    labels = pa.array(facts["labels"], pa.string())
+    cover = display_cover(facts, labels, shown.kind)
+    return Published(shown.name, "quasi", shown.kind, labels, codes, cover, 0, facts, None, root)
+
+
+def _facts_with_root(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with one more node, which covers whatever the others cover."""
+    more: dict[str, Any] = {"labels": [*facts["labels"], ROOT], "suppressed": True}
+    if "low" in facts:
+        bounds = ([x for x in facts[side] if x is not None] for side in ("low", "high"))
+        low, high = (least(numbers, default=None) for least, numbers in zip((min, max), bounds, strict=True))
+        more |= {"low": [*facts["low"], low], "high": [*facts["high"], high]}
+    if "missing" in facts:
+        more["missing"] = [*facts["missing"], False]
+    if "members" in facts:
+        covered = {i for members in facts["members"] for i in members}
+        kept = [i for i, leaf in enumerate(facts["leaves"]) if leaf is not None or i in covered]
+        place = {leaf: i for i, leaf in enumerate(kept)}
+        more["leaves"] = [facts["leaves"][i] for i in kept]
+        more["members"] = [*([place[i] for i in members] for members in facts["members"]), list(range(len(kept)))]
+    return facts | more
+
+
 def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
     """Which values of the holder's column each shown node covers: (nodes + 1,) starts and members."""
     facts = published.facts
     assert facts is not None
     position = {label: i for i, label in enumerate(facts["labels"])}
     labels = published.labels.to_pylist()
-    members = [_covered(facts, position[label], label, column) for label in labels]
+    numbers = v.numbers(column.values) if facts["display"] == "interval" else None
+    codes = {text: code for code, text in enumerate(column.labels.to_pylist())}
+    members = [_covered(facts, position[label], column, codes, numbers) for label in labels]
     start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
     return start, np.concatenate(members).astype(np.int64)
 
 
-def _covered(facts: Mapping[str, Any], node: int, label: str | None, column: Column) -> Ints:
-    texts = column.labels.to_pylist()
+def _covered(
+    facts: Mapping[str, Any], node: int, column: Column, codes: Mapping[str | None, int],
+    numbers: NDArray[np.float64] | None,
+) -> Ints:  # fmt: skip
+    """The values of the holder's column, which have these codes by their texts, that a node covers."""
+    label = facts["labels"][node]
+    if label == ROOT and facts.get("suppressed"):
+        return np.arange(len(column.values))
     if "members" in facts:
-        wanted = {facts["leaves"][i] for i in facts["members"][node]}
-        return np.array([i for i, text in enumerate(texts) if text in wanted], dtype=np.int64)
-    if facts["display"] == "interval":
-        numbers = v.numbers(column.values)
-        assert numbers is not None
-        inside = np.zeros(len(texts), dtype=bool)
+        leaves = (facts["leaves"][i] for i in facts["members"][node])
+        return np.array(sorted(codes[leaf] for leaf in leaves if leaf in codes), dtype=np.int64)
+    if numbers is not None:
+        inside = np.zeros(len(column.values), dtype=bool)
         if facts["low"][node] is not None:
             inside = (numbers >= facts["low"][node]) & (numbers <= facts["high"][node])
         return np.flatnonzero(inside | (np.isnan(numbers) & bool(facts["missing"][node])))

@@ -122,8 +122,8 @@ def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCos
 
 def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
     """The mean over rows of (values covered − 1) / (values − 1)."""
-    covered = np.diff(cover.start)[published.codes].astype(np.float64)
-    return float(np.mean((covered - 1) / max(int(mask.sum()) - 1, 1)))
+    rows = np.bincount(published.codes, minlength=len(published.labels))
+    return float(rows @ (np.diff(cover.start) - 1)) / len(published.codes) / max(int(mask.sum()) - 1, 1)
 
 
 def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles.base import Principle, principles_of
-from jali.principles.counts import Ints
+from jali.principles.base import Principle, exact, principles_of
+from jali.principles.counts import Bools, Ints
 from jali.progress import Step, watched
-from jali.releases.asked import require_two
+from jali.releases.asked import budget_of, require_two
 from jali.releases.base import fresh_order
-from jali.releases.display import Show, publish_groups, shows_of
+from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Generalized, Requirement, manifest_of, mean_weight
 from jali.releases.original import holder_costs
 from jali.releases.people import people_table
@@ -25,6 +26,8 @@ from jali.releases.present import only_present
 from jali.releases.published import publish_exact
 from jali.search.groups import Partition
 from jali.search.mondrian import Mode, Split, mondrian
+from jali.search.recode_search import Search
+from jali.search.standouts import standouts
 
 
 class Partitioned(Generalized):
@@ -32,14 +35,27 @@ class Partitioned(Generalized):
 
     kind: ClassVar[str] = "partitioned"
 
+    @cached_property
+    def hidden_rows(self) -> NDArray[np.bool_]:
+        """Which published rows are suppressed: those that show * everywhere, if they are within the budget for it.
+
+        Otherwise nobody asked for suppression, and they are a group like any other.
+        """
+        hidden = np.ones(self.rows, dtype=bool)
+        for column in self.of_role("quasi"):
+            hidden &= False if column.cover_root is None else column.codes == column.cover_root
+        budget = exact("suppress", self.manifest.method.get("suppress", 0))
+        return hidden & (int(hidden.sum()) <= budget * self.rows)
+
     @classmethod
     def of_groups(
         cls, table: Table, group: Ints, groups: int, principles: tuple[Principle, ...], *, method: Mapping[str, Any],
         shows: Mapping[str, Show],
     ) -> Self:  # fmt: skip
-        """The release of groups (`group` is that of each record), each shown by its own values."""
+        """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
+        members = iter(_members(table, group, groups))
         made = [
-            publish_groups(c, group, groups, shows[c.name]) if c.role == "quasi" else publish_exact(c)
+            publish_groups(c, next(members), shows[c.name]) if c.role == "quasi" else publish_exact(c)
             for c in table.columns
         ]
         # boxes that show the same are one published group
@@ -57,11 +73,23 @@ class Partitioned(Generalized):
             origin=table.origin,
         )
         release.remember(order, table.records)
+        told = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
+        release.manifest = replace(release.manifest, counts=told)
         costs = vars(holder_costs(release, table, table.domain))
         metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
         release.manifest = replace(release.manifest, metrics=metrics)
         release.verify()
         return release
+
+
+def _members(table: Table, group: Ints, groups: int) -> list[Members]:
+    """Who is in each group, for each quasi-identifier: combinations where none of them is divided, else records."""
+    frequencies, codes = table.frequencies, [column.codes for column in table.quasi]
+    combination = np.zeros(frequencies.combinations, dtype=np.int64)
+    combination[frequencies.row_combination] = group
+    if not np.array_equal(combination[frequencies.row_combination], group):
+        return [Members(code.astype(np.int64), group, groups, group) for code in codes]
+    return [Members(code.astype(np.int64), combination, groups, group) for code in frequencies.codes.T]
 
 
 def _partition(table: Table, shown: NDArray[np.int32], groups: int) -> Partition:
@@ -78,6 +106,7 @@ def partition(
     mode: Mode = "strict",
     split: Split = "range",
     show: Show | Mapping[str, Show] | None = None,
+    suppress: float = 0.0,
     threads: int | None = None,
     on_step: Step | None = None,
 ) -> Partitioned:
@@ -86,18 +115,42 @@ def partition(
     `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
     column is cut first: "range", "entropy" or "kl". `show` says how a group's values are shown: "taxonomy", "interval"
     or "set", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets.
+    `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     """
     required = principles_of(principles)
+    share = budget_of(suppress)
     require_two(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
-    with watched("partitioning", on_step) as step:
-        boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step)
-    method = {"name": "partition", "mode": mode, "split": split, "show": shows}
-    group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
-    assert group is not None
-    if table.person is not None and boxes.group is None:
+    if mode == "relaxed" and table.person is not None:
         raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
-    release = Partitioned.of_groups(table, group, boxes.groups, required, method=method, shows=shows)
-    release.search = {"checked": boxes.checked}
+    if share and any(p.scope == "table" for p in required):
+        raise InputError("a principle about all groups at once allows no suppression here", do="leave out suppress")
+    method = {"name": "partition", "mode": mode, "split": split, "show": shows, "suppress": str(suppress)}
+
+    with watched("partitioning", on_step) as step:
+
+        def made(hidden: Bools | None) -> Partitioned:
+            boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step, hidden=hidden)
+            group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
+            assert group is not None
+            release = Partitioned.of_groups(table, group, boxes.groups, required, method=method, shows=shows)
+            release.search = {"checked": boxes.checked}
+            return release
+
+        release = made(None)
+        for hidden in _candidates(table, required, int(share * table.rows), step):
+            other = made(hidden)
+            if other.manifest.counts["suppressed"] and _cost(other) < _cost(release):
+                release = other
     return release
+
+
+def _candidates(table: Table, principles: tuple[Principle, ...], budget: int, step: Step) -> Iterator[Bools]:
+    """Which combinations to suppress: (combinations,) each."""
+    if budget:
+        yield from standouts(Search(table, principles, "kl", "taxonomy", step), budget)
+
+
+def _cost(release: Partitioned) -> float:
+    return round(release.manifest.metrics["kl"], 12)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from jali.encoding.table import Table
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
-from jali.releases.asked import require_two
+from jali.releases.asked import budget_of, require_two
 from jali.releases.generalized import Requirement
 from jali.releases.partitioned import Partitioned
 from jali.releases.present import only_present
@@ -33,24 +35,42 @@ def recode(
     objective: Objective = "kl",
     peel: Peel = "size",
     show: RecodeShow = "taxonomy",
+    suppress: float = 0.0,
     on_step: Step | None = None,
 ) -> Recoded:
     """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
 
     `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
     alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
-    "taxonomy" (the smallest node that covers a group) or "set" (its values).
+    "taxonomy" (the smallest node that covers a group) or "set" (its values). `suppress` is the share of rows that may
+    be suppressed (shown as `*`), where that serves the objective; who comes first depends on sizes alone.
     """
     required = principles_of(principles)
+    budget = int(budget_of(suppress) * table.rows)
     require_two(table)
     table = only_present(table)
-    with watched("recoding", on_step) as step:
-        found = recode_groups(table, required, objective=objective, show=show, peel=peel, on_step=step)
-    shows = dict.fromkeys((column.name for column in table.quasi), found.show)
+    shows = dict.fromkeys((column.name for column in table.quasi), show)
     method = {
-        "name": "recode", "objective": objective, "peel": peel, "show": shows, "known_algorithm": KNOWN_ALGORITHM[peel],
+        "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
+        "known_algorithm": KNOWN_ALGORITHM.get(peel, ""),
     }  # fmt: skip
-    group = found.group[table.frequencies.row_combination]
-    release = Recoded.of_groups(table, group, found.groups, required, method=method, shows=shows)
-    release.search = {"checked": found.checked}
+
+    with watched("recoding", on_step) as step:
+
+        def made(budget: int) -> Recoded:
+            found = recode_groups(
+                table, required, objective=objective, show=show, peel=peel, budget=budget, on_step=step
+            )
+            groups = found.groups - found.suppressed
+            group = found.group[table.frequencies.row_combination]
+            group = np.where(group < groups, group, -1)
+            release = Recoded.of_groups(table, group, groups, required, method=method, shows=shows)
+            release.search = {"checked": found.checked}
+            return release
+
+        release = made(0)
+        if budget:
+            other = made(budget)  # the search reckons KL as if boxes did not overlap: the releases say what it is
+            if objective == "granularity" or other.manifest.metrics["kl"] < release.manifest.metrics["kl"]:
+                release = other
     return release

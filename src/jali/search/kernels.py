@@ -72,7 +72,7 @@ class Work(NamedTuple):
     reference: Ints
     option: Ints  # (3,): the least people of a group, whether relaxed, which split
     order: Ints  # (items,) items, group by group
-    begins: Bools  # (items,) where a finished group begins
+    level: Ints  # (items,) where a group begins, one more than the cuts that made it; elsewhere 0
 
 
 class Desk(NamedTuple):

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles.base import Combined, Principle, principles_of
-from jali.principles.counts import Ints
+from jali.principles.counts import Bools, Ints
 from jali.progress import Step
 from jali.search.feasible import require_feasible
 from jali.search.mondrian_compiled import grow_compiled
@@ -49,8 +49,8 @@ class Boxes:
     """Groups of a table's combinations, or of its records when they are relaxed, and the box that each fills."""
 
     groups: int
-    group: Ints | None  # (combinations,) strict
-    row_group: Ints | None  # (records,) relaxed
+    group: Ints | None  # (combinations,) strict; -1 for one that was hidden
+    row_group: Ints | None  # (records,) relaxed; -1 likewise
     people: Ints  # (groups,)
     low: NDArray[np.int32]  # (groups, columns) the lowest code of its members in each quasi-identifier
     high: NDArray[np.int32]  # (groups, columns) the highest
@@ -71,6 +71,7 @@ def mondrian(
     threads: int | None = None,
     on_step: Step | None = None,
     judge: Judge | None = None,
+    hidden: Bools | None = None,
 ) -> Boxes:
     """Partition a table into groups that keep every promise, as small as the rules above make them.
 
@@ -78,7 +79,8 @@ def mondrian(
     "entropy" the one whose values are most uncertain, "kl" the one whose split lowers Σ n log(area / n), and so the
     KL-divergence of the release, most. A `judge` looks at all groups at once and may forbid splits, as Safety
     does; groups are then split one at a time. The result is the same whatever the number of threads. Groups are
-    numbered by their first combination. `on_step` hears how many people are in finished groups, and of how many.
+    numbered by their first combination; those that are `hidden`, (combinations,), are in none. `on_step` hears how many
+    people are in finished groups, and of how many.
     """
     required = principles_of(principles)
     _check("mode", mode, MODES)
@@ -86,6 +88,8 @@ def mondrian(
     workers = _threads(threads)
     items = items_of(table, mode)
     require_feasible(required, items.whole)
+    if hidden is not None:
+        items = items.where(~hidden[items.combination])
     step = on_step or (lambda done, total: None)
     compiled = None
     if judge is None and items.person is None:
@@ -147,10 +151,10 @@ def _boxes(table: Table, items: Items, number: Ints, groups: int, checked: int) 
     codes = table.frequencies.codes[items.combination[order]]
     group = row_group = None
     if items.record is None:
-        group = np.empty(table.frequencies.combinations, dtype=np.int64)
+        group = np.full(table.frequencies.combinations, -1)
         group[items.combination] = number
     else:
-        row_group = np.empty(table.records, dtype=np.int64)
+        row_group = np.full(table.records, -1)
         row_group[items.record] = number
     return Boxes(
         groups=groups,

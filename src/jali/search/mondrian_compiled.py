@@ -44,7 +44,7 @@ def grow_compiled(
         on_step(done, total)
 
     _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
-    number, groups = numbered(work.order, work.begins)
+    number, groups = numbered(work)
     return (number[items.combination] if mode == "strict" else number), groups, checked
 
 
@@ -55,8 +55,10 @@ def work_of(columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode:
     strict = mode == "strict"  # then a combination's entries are moved together
     units = columns.place.shape[1] if strict else len(items)
     start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
-    people = np.add.reduceat(items.n, start[:-1])
-    return Work(
+    upto = np.concatenate([[0], np.cumsum(items.n)])
+    people = upto[start[1:]] - upto[start[:-1]]
+    order = np.flatnonzero(np.diff(start))  # hidden combinations have no items
+    work = Work(
         item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
         entry=np.ascontiguousarray(np.concatenate([items.n[None, :], judged[:, items.value]])),
         place=columns.place,
@@ -67,18 +69,21 @@ def work_of(columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode:
         counted=rules.counted,
         reference=rules.reference,
         option=np.array([rules.least, not strict, SPLITS.index(split)], dtype=np.int64),
-        order=np.arange(units),
-        begins=np.zeros(units, dtype=np.bool_),
+        order=order,
+        level=np.zeros(len(order), dtype=np.int64),
     )
+    work.level[0] = 1
+    return work
 
 
-def numbered(order: Ints, begins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Ints, int]:
+def numbered(work: Work) -> tuple[Ints, int]:
     """The group of each item, groups numbered by their first item, which begins its segment; and how many."""
-    first = order[begins]
+    begins = work.level > 0
+    first = work.order[begins]
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = rank[np.cumsum(begins) - 1]
+    number = np.empty(work.item.shape[1] - 1, dtype=np.int64)
+    number[work.order] = rank[np.cumsum(begins) - 1]
     return number, len(first)
 
 

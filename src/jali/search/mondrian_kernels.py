@@ -204,7 +204,7 @@ def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
 def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     """Split a segment until nothing more is allowed, or once only if it has more items than `small`.
 
-    Marks where finished groups begin. Returns the edges of what is left to be split, the candidate splits judged, and
+    Marks where groups begin. Returns the edges of what is left to be split, the candidate splits judged, and
     the people in finished groups.
     """
     desk = _desk(work, hi - lo)
@@ -216,8 +216,9 @@ def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
         waiting -= 1
         begin, end = stack[waiting, 0], stack[waiting, 1]
         parts = _divide(work, desk, begin, end, edges)
+        for p in range(parts if parts > 1 else 0, 0, -1):
+            work.level[edges[p - 1]] = work.level[begin] + 1  # the first part begins where the group did: it comes last
         if parts == 1:
-            work.begins[begin] = True
             for i in range(begin, end):
                 finished += work.item[k.WEIGHT, work.order[i]]
         elif end - begin > small:

@@ -107,6 +107,11 @@ class Items:
     def __len__(self) -> int:
         return len(self.combination)
 
+    def where(self, kept: Bools) -> Items:
+        """Some of the items, in the same order."""
+        person, record = (None if array is None else array[kept] for array in (self.person, self.record))
+        return Items(self.combination[kept], self.value[kept], self.n[kept], person, self.whole, record)
+
     def counts(self, items: Ints, group: Ints, groups: int) -> Counts:
         """People by group and value, when each of these items is in the group beside it."""
         person = None if self.person is None else self.person[items]

@@ -69,7 +69,7 @@ def grow_safe_compiled(
             others = np.delete(queue.row[: queue.state[GROUPS]], queue.heap[0], axis=0)
             queue.state[VERDICT] = exceeds(np.vstack([others, near[:parts]]), safety.k, safety.ratio)
         on_step(int(queue.state[PEOPLE]), total)
-    number, groups = numbered(work.order, work.begins)
+    number, groups = numbered(work)
     return (number[items.combination] if mode == "strict" else number), groups, int(desk.checked[0])
 
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
-from jali.principles.base import Combined, Principle, exact, hold, principles_of
-from jali.principles.counts import Counts, Ints
+from jali.principles.base import Combined, Principle, hold, principles_of
+from jali.principles.counts import Bools, Counts, Ints
 from jali.progress import Step
 from jali.search.lattice import Lattice
 from jali.search.recode_plan import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.recode_search import Search, first_numbers, full_domain
+from jali.search.standouts import standouts
 
 __all__ = ["Objective", "Peel", "RecodeShow", "Recoding", "recode_groups"]
+
+LESS = 1e-12
+"""What is reached is better only by more than this, so that rounding decides nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ def recode_groups(
     objective: Objective = "kl",
     show: RecodeShow = "taxonomy",
     peel: Peel = "size",
-    suppress: float | Fraction = 0.0,
+    budget: int = 0,
     on_step: Step | None = None,
 ) -> Recoding:
     """Put every combination into one group that keeps every promise, at as little cost to the objective as is found.
@@ -64,43 +68,77 @@ def recode_groups(
     and whether a full-domain generalization was better. With `peel="principle"` a class is peeled when it keeps the
     promises, and combinations move while groups do, so whoever knows the algorithm learns which classes failed.
 
-    The result is never worse than the best full-domain generalization without suppression. A suppressed row costs as
-    much as one shown as * in every column, so the budget changes no group: if the rows of a group that is shown as *
-    everywhere are within it, that group is marked as suppressed. `on_step` hears how far the search is.
+    The result is never worse than the best full-domain generalization without suppression. Up to `budget`
+    rows may be suppressed: the combinations that stand out most, told by sizes alone, are one group that is shown as *
+    in every column, where that makes the objective better; see `standouts`. `on_step` hears how far the search is.
     """
     required = principles_of(principles)
     for name, value, known in (("objective", objective, OBJECTIVES), ("show", show, SHOWS), ("peel", peel, PEELS)):
         if value not in known:
             raise InputError(f'no {name} "{value}"', do=nearest(str(value), known))
-    share = exact("suppress", suppress)
-    if not 0 <= share < 1:
-        raise InputError("suppress must be at least 0 and below 1", got=str(suppress))
     if any(p.scope == "table" for p in required):
         raise InputError("local recoding judges groups one by one", do="leave out principles about all groups at once")
     step = on_step or (lambda done, total: None)
     lattice = Lattice(table, required, on_step=lambda done, total: None, largest=2**62)  # raises where nothing holds
     search = Search(table, required, objective, show, step)
-    group, groups = search.by_size() if peel == "size" else search.by_principle()
-    reached = search.reached(group, groups)
-    better = full_domain(lattice, search, reached)
-    if better is not None:
-        group, groups = better
-        reached = search.reached(group, groups)
-    group, groups, suppressed = _suppressed(search, group, groups, int(share * table.rows))
-    if not bool(hold(required, table.frequencies.counts(group, groups)).all()):
+    found = _marked(search, _without_suppression(lattice, search, peel), budget)
+    for hidden in standouts(search, budget):
+        other = _marked(search, _suppressing(search, peel, hidden), budget)
+        if other.suppressed and _better(objective, other.reached, found.reached):
+            found = other
+    group = first_numbers(found.group, last=found.groups - 1 if found.suppressed else None)
+    if not bool(hold(required, table.frequencies.counts(group, found.groups)).all()):
         raise InternalError("local recoding made a group that breaks a promise: please report it")
     return Recoding(
-        group, groups, search.checked, objective, show, peel, reached, suppressed, full_domain=better is not None
+        group, found.groups, search.checked, objective, show, peel, found.reached, found.suppressed, found.full_domain
     )
 
 
-def _suppressed(search: Search, group: Ints, groups: int, budget: int) -> tuple[Ints, int, bool]:
-    """Groups numbered by their first combination, the suppressed one last where there is one."""
-    group = first_numbers(group)
-    widest = search.widest(group, groups)
-    rows = np.bincount(group, weights=search.layout.rows, minlength=groups)
-    if widest.sum() != 1 or rows[widest].sum() > budget:
-        return group, groups, False
-    last = int(np.flatnonzero(widest)[0])
-    moved = np.where(group == last, groups - 1, group - (group > last))
-    return moved.astype(np.int64), groups, True
+class _Found(NamedTuple):
+    group: Ints
+    groups: int
+    reached: float
+    full_domain: bool = False
+    suppressed: bool = False  # whether the last group is
+
+
+def _better(objective: Objective, one: float, other: float) -> bool:
+    return one < other - LESS if objective == "kl" else one > other + LESS
+
+
+def _without_suppression(lattice: Lattice, search: Search, peel: Peel) -> _Found:
+    """What the search finds, or the best full-domain generalization where that is better."""
+    group, groups = search.groups(peel)
+    reached = search.reached(group, groups)
+    better = full_domain(lattice, search, reached)
+    if better is None:
+        return _Found(group, groups, reached)
+    return _Found(*better, search.reached(*better), full_domain=True)
+
+
+def _suppressing(search: Search, peel: Peel, hidden: Bools) -> _Found:
+    """What the search finds among the other combinations; these are the last group."""
+    rest = search.without(hidden)
+    some, groups = rest.groups(peel)
+    search.checked = rest.checked
+    group = np.full(len(hidden), groups)
+    group[~hidden] = some
+    return _Found(group, groups + 1, search.reached(group, groups + 1, suppressed=True), suppressed=True)
+
+
+def _marked(search: Search, found: _Found, budget: int) -> _Found:
+    """With every group that is shown as * in every column in the suppressed one, if that is within the budget.
+
+    Boxes that show the same are one published group, and nobody could tell such rows from suppressed ones.
+    """
+    wide = np.zeros(found.groups, dtype=bool) if search.layout.words else search.widest(found.group, found.groups)
+    wide[-1] |= found.suppressed
+    shown = wide[found.group]
+    if not wide.any() or wide.all() or search.layout.rows[shown].sum() > budget:
+        return found._replace(suppressed=False)
+    group = np.where(shown, found.groups, found.group)
+    group = first_numbers(group, last=found.groups)
+    groups = int(group.max()) + 1
+    if not bool(hold(search.principles, search.counts(group, groups)).all()):
+        return found._replace(suppressed=False)
+    return _Found(group, groups, search.reached(group, groups, suppressed=True), found.full_domain, suppressed=True)

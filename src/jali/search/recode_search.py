@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -9,16 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Floats, Ints
+from jali.principles.counts import Bools, Counts, Floats, Ints
 from jali.progress import Step
 from jali.search.compiled import prepare
 from jali.search.frontier import frontier
 from jali.search.lattice import LARGEST, Lattice
 from jali.search.metrics import Costing
 from jali.search.mondrian_rules import Rules, rules_of
-from jali.search.recode_plan import Objective, RecodeShow, layout_of, walk_of
+from jali.search.recode_plan import OFFSET, SIZE, Objective, Peel, RecodeShow, layout_of, walk_of
 
 if TYPE_CHECKING:
     from jali.search.recode_boxes import Entries
@@ -50,16 +53,43 @@ class Search:
         prepare_kernels()
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
         self.frequencies = table.frequencies
+        self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
         self.layout = layout_of(table, objective, show)
         self.walk = walk_of(self.layout)
         self.least = max(p.least_size() for p in principles)  # where persons are named, no more than a good start
         self.checked = 0
 
+    def without(self, hidden: Bools) -> Search:
+        """The same search among the other combinations; promises still know the whole table."""
+        other, layout, kept = copy(self), self.layout, ~hidden
+        codes = np.ascontiguousarray(layout.codes[kept])
+        other.layout = layout._replace(codes=codes, rows=layout.rows[kept], people=layout.people[kept])
+        other.walk = walk_of(other.layout)
+        other.frequencies = _those(self.frequencies, kept)
+        return other
+
+    def groups(self, peel: Peel) -> Groups:
+        """Groups that hold, peeled by size or by the principles."""
+        return self.by_size() if peel == "size" else self.by_principle()
+
+    def counts(self, group: Ints, groups: int) -> Counts:
+        """People by group and sensitive value, beside those of the whole table."""
+        return replace(self.frequencies.counts(group, groups), whole=self.whole)
+
+    def together(self) -> Bools:
+        """Whether all combinations hold as one group: (1,)."""
+        return self._hold_some(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
+
     # -- what groups cost -----------------------------------------------------------------------------------------
 
-    def reached(self, group: Ints, groups: int) -> float:
-        """Granularity, or the KL-divergence in nats as if no other box overlapped the own box of a group."""
-        rows, cost = self._row_costs(group, groups)
+    def reached(self, group: Ints, groups: int, *, suppressed: bool = False) -> float:
+        """Granularity, or the KL-divergence in nats as if no other box overlapped the own box of a group.
+
+        The last group may be suppressed, and so shown as everything.
+        """
+        rows, cost = self.row_costs(group, groups)
+        if suppressed:
+            cost[-1] = sum(float(self.layout.cost[end - 1]) for end in self._ends())
         if self.objective == "granularity":
             return 1.0 - float(rows @ cost) / float(rows.sum())
         f = self.frequencies
@@ -72,7 +102,12 @@ class Search:
         weight = np.bincount(index, weights=f.weight)
         return Costing(self.table).entropy_term - float(weight @ np.log(density)) / total
 
-    def _row_costs(self, group: Ints, groups: int) -> tuple[Floats, Floats]:
+    def _ends(self) -> list[int]:
+        """Where the levels of each column end in the layout: just before, everything is under one node."""
+        return [*self.layout.column[OFFSET, 1:].tolist(), len(self.layout.node)]
+
+    def row_costs(self, group: Ints, groups: int) -> tuple[Floats, Floats]:
+        """The rows of each group, and what its box costs each of them."""
         from jali.search.recode_tree import prices
 
         rows = np.bincount(group, weights=self.layout.rows, minlength=groups).astype(np.float64)
@@ -80,9 +115,18 @@ class Search:
         return rows, cost + np.log(rows) if self.layout.logs else cost
 
     def widest(self, group: Ints, groups: int) -> Bools:
-        """Which groups are shown as everything in every column: (groups,)."""
-        _, cost = self._row_costs(group, groups)
-        return np.asarray(cost >= self._row_costs(np.zeros_like(group), 1)[1][0] - 1e-9)
+        """Which groups only * covers in every column of the taxonomy: (groups,)."""
+        wide = np.ones(groups, dtype=bool)
+        for a, end in enumerate(self._ends()):
+            below = end - 2 * self.layout.column[SIZE, a]  # where the level below the root begins
+            begin = max(below, self.layout.column[OFFSET, a])
+            node = self.layout.node[begin + self.layout.codes[:, a]]
+            one = np.zeros(groups, dtype=node.dtype)
+            one[group] = node
+            several = np.zeros(groups, dtype=bool)
+            several[group[node != one[group]]] = True
+            wide &= several
+        return wide
 
     # -- peeling --------------------------------------------------------------------------------------------------
 
@@ -100,8 +144,8 @@ class Search:
                 break
         return group, groups
 
-    def _classes(self, least: int) -> Groups:
-        """Classes of at least so many people; what is left is one more, which may be smaller."""
+    def classes(self, least: int) -> Groups:
+        """Classes of at least so many people, by sizes alone; what is left is one more, which may be smaller."""
         none = Rules(np.zeros((5, 0), np.int64), np.zeros(0), np.zeros((0, 1), bool), np.zeros((1, 1), np.int64), least)
         return _rest_together(*self._peel(none, self._entries(none, np.zeros((0, 1), np.int64))))
 
@@ -119,14 +163,14 @@ class Search:
     def by_size(self) -> Groups:
         """Classes by size alone, paired up in a tree by size alone; its nodes are split where both halves hold."""
         if self.frequencies.person is None and all(p.judges_size_alone for p in self.principles):
-            return self._merged(*self._classes(self.least))
+            return self._merged(*self.classes(self.least))
         found: list[tuple[float, Groups]] = []
         for times in THRESHOLDS[self.objective]:
             threshold = int(self.least * times)
-            group, groups = self._classes(threshold)
+            group, groups = self.classes(threshold)
             while groups > LEAVES:
                 threshold *= 2
-                group, groups = self._classes(threshold)
+                group, groups = self.classes(threshold)
             group, groups = self._split_down(group, groups)
             worth = self.reached(group, groups)
             found.append((worth if self.objective == "kl" else -worth, (group, groups)))
@@ -156,7 +200,7 @@ class Search:
     def _hold_some(self, group: Ints, groups: int) -> Bools:
         """Which of these groups hold, where combinations that are in none of them have -1."""
         self.checked += groups
-        verdict = hold(self.principles, self.frequencies.counts(np.where(group < 0, groups, group), groups + 1))
+        verdict = hold(self.principles, self.counts(np.where(group < 0, groups, group), groups + 1))
         return verdict[:groups]
 
     # -- by the principles ----------------------------------------------------------------------------------------
@@ -164,10 +208,9 @@ class Search:
     def by_principle(self) -> Groups:
         """Classes that hold, combinations moved to where they cost less; what never holds is merged with neighbours."""
         f = self.frequencies
-        whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
-        compiled = rules_of(self.principles, whole) if f.person is None else None
+        compiled = rules_of(self.principles, self.whole) if f.person is None else None
         if compiled is None:
-            return self._merged(*self._classes(self.least))
+            return self._merged(*self.classes(self.least))
         from jali.search.recode_moves import improve
 
         entries = self._entries(*compiled)
@@ -200,6 +243,22 @@ class Search:
         return first_numbers(group), groups
 
 
+def _those(f: Frequencies, kept: Bools) -> Frequencies:
+    """The combinations that are kept, with their entries; rows do not know them."""
+    entry, number = kept[f.combination], np.cumsum(kept) - 1
+    return replace(
+        f,
+        codes=f.codes[kept],
+        combination=number[f.combination[entry]],
+        value=f.value[entry],
+        people=f.people[entry],
+        rows=f.rows[entry],
+        weight=f.weight[entry],
+        person=None if f.person is None else f.person[entry],
+        row_combination=f.row_combination[:0],
+    )
+
+
 @cache
 def prepare_kernels() -> None:
     """Before the first call: see that the kernels on disk are those of this source."""
@@ -210,9 +269,10 @@ def prepare_kernels() -> None:
     prepare(peel.stats.cache_path, "recode_*.nbi", sources, "local recoding")
 
 
-def first_numbers(group: Ints) -> Ints:
-    """Groups numbered by their first combination."""
-    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+def first_numbers(group: Ints, last: int | None = None) -> Ints:
+    """Groups numbered by their first combination; one of them may have to be the last."""
+    known, first, number = np.unique(group, return_index=True, return_inverse=True)
+    first = np.where(known == last, len(group), first) if last is not None else first
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[number.reshape(-1)]

@@ -160,7 +160,7 @@ def _enter(work: Work, desk: Desk, queue: Queue, group: int, edges: Ints) -> Non
             queue.group[COLUMN, group], queue.group[GAIN, group], queue.group[SCALE, group] = a, gain[a], scale[a]
         _close(work, desk)
     if parts == 1:
-        work.begins[lo] = True
+        work.level[lo] = 1
         queue.state[PEOPLE] += size
         return
     queue.group[FIRST_ITEM, group] = work.order[lo]
