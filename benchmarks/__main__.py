@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, foundation, partition, quality
+from benchmarks import adult, foundation, partition, presence, quality
 
-BENCHMARKS = {"foundation": foundation.run, "partition": partition.run, "quality": quality.run, "adult": adult.run}
+BENCHMARKS = {
+    "foundation": foundation.run,
+    "partition": partition.run,
+    "presence": presence.run,
+    "quality": quality.run,
+    "adult": adult.run,
+}
 
 
 def main(names: list[str]) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jali.errors import HierarchyError, InfeasibleError, InputError, InternalError, JaliError
     from jali.principles import (
         AlphaAnonymity,
+        DeltaPresence,
         DistinctDiversity,
         EntropyDiversity,
         FrequencyDiversity,
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from jali.releases.base import load
+    from jali.releases.concealed import conceal
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.risk import presence
     from jali.risk.audit import audit
     from jali.risk.beliefs import beliefs
     from jali.sources.files import read
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "AlphaAnonymity": "jali.principles",
+    "DeltaPresence": "jali.principles",
     "DistinctDiversity": "jali.principles",
     "EntropyDiversity": "jali.principles",
     "FrequencyDiversity": "jali.principles",
@@ -50,6 +54,7 @@ _WHERE = {
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
+    "conceal": "jali.releases.concealed",
     "dates": "jali.encoding.builders",
     "generalize": "jali.releases.generalized",
     "load": "jali.releases.base",
@@ -66,8 +71,11 @@ _WHERE = {
     "write_hierarchy": "jali.encoding.taxonomy",
 }
 
+_MODULES = {"datasets": "jali.datasets", "presence": "jali.risk.presence"}
+
 __all__ = [
     "AlphaAnonymity",
+    "DeltaPresence",
     "DistinctDiversity",
     "EntropyDiversity",
     "FrequencyDiversity",
@@ -84,6 +92,7 @@ __all__ = [
     "audit",
     "bands",
     "beliefs",
+    "conceal",
     "datasets",
     "dates",
     "generalize",
@@ -92,6 +101,7 @@ __all__ = [
     "measure",
     "minimal",
     "partition",
+    "presence",
     "read",
     "recode",
     "repair",
@@ -104,8 +114,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is heavy only when it is first used."""
-    if name == "datasets":
-        return importlib.import_module("jali.datasets")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _WHERE:
         raise AttributeError(f"module 'jali' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

@@ -11,12 +11,14 @@ from jali.principles.closeness import TCloseness
 from jali.principles.counts import Cells, Counts, Sensitive, dense
 from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from jali.principles.multi import MultiAttribute
+from jali.principles.presence import DeltaPresence
 
 __all__ = [
     "AlphaAnonymity",
     "Cells",
     "Combined",
     "Counts",
+    "DeltaPresence",
     "DistinctDiversity",
     "EntropyDiversity",
     "FrequencyDiversity",

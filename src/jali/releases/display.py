@@ -1,8 +1,8 @@
-"""How a group's values are shown: the smallest taxonomy node that covers them, their tight interval, or their set."""
+"""How a group's values are shown: the smallest taxonomy node that covers them, their interval, set or distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -11,18 +11,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
-from jali.encoding.hierarchy import ROOT
+from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest
 from jali.principles.counts import Ints
 from jali.releases.covers import display_cover
+from jali.releases.pdf import Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.releases.published import Published, compact
 
-Show = Literal["taxonomy", "interval", "set"]
-SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")
+Show = Literal["taxonomy", "interval", "set", "pdf"]
+SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")
 
 
-def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None) -> dict[str, Show]:
+def shows_of(
+    columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None, *, default: Show | None = None
+) -> dict[str, Show]:
     """How each quasi-identifier is shown: as asked, else numbers as intervals, words by their taxonomy or as sets."""
     names = [column.name for column in columns]
     asked: dict[str, Show] = (
@@ -35,11 +38,11 @@ def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None
             raise InputError(f'no display "{kind}"', do=nearest(str(kind), SHOWS))
     result = {}
     for column in columns:
-        chosen = asked.get(column.name) or _default(column)
+        chosen = asked.get(column.name) or default or _default(column)
         if chosen == "interval" and column.kind not in ("number", "date"):
             if isinstance(show, Mapping):
                 raise InputError(f'column "{column.name}" has no intervals', do='show it as "taxonomy" or "set"')
-            chosen = _default(column)
+            chosen = default or _default(column)
         result[column.name] = chosen
     return result
 
@@ -51,14 +54,23 @@ def _default(column: Column) -> Show:
     return "taxonomy" if column.hierarchy.height > 1 else "set"
 
 
-def publish_groups(column: Column, group: Ints, groups: int, show: Show) -> Published:
-    """A quasi-identifier shown group by group; `group` is that of each record."""
+def publish_groups(
+    column: Column, group: Ints, groups: int, show: Show, *, shift: Shift | None = None, rows: Ints | None = None,
+    level: int | None = None,
+) -> Published:  # fmt: skip
+    """A quasi-identifier shown group by group; `group` is that of each record.
+
+    For distributions: how far they are shifted, how many `rows` each record stands for, and the `level` of a lattice
+    node, from whose value the shift then starts.
+    """
     codes = column.codes.astype(np.int64)
     if show == "taxonomy":
         return _taxonomy(column, codes, group, groups)
     if show == "interval":
         return _intervals(column, codes, group, groups)
-    return _sets(column, codes, group, groups)
+    if show == "set":
+        return _sets(column, codes, group, groups)
+    return _distributions(column, group, groups, shift or Shift(), rows=rows, level=level)
 
 
 def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
@@ -69,14 +81,20 @@ def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
-    hierarchy = column.hierarchy
-    assert hierarchy is not None
+def _smallest(hierarchy: Hierarchy, codes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """The level and number of the smallest node that covers each group."""
     level_of, node_of = np.full(groups, -1), np.zeros(groups, dtype=np.int64)
     for level, mapping in enumerate(hierarchy.maps):
         low, high = _extremes(mapping.astype(np.int64)[codes], group, groups)
         first = (level_of < 0) & (low == high)
         level_of[first], node_of[first] = level, low[first]
+    return level_of, node_of
+
+
+def _taxonomy(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    level_of, node_of = _smallest(hierarchy, codes, group, groups)
     width = max(len(level) for level in hierarchy.levels)
     keys, number = np.unique(level_of * width + node_of, return_inverse=True)
     nodes = [(int(key) // width, int(key) % width) for key in keys]
@@ -185,6 +203,28 @@ def _sets(column: Column, codes: Ints, group: Ints, groups: int) -> Published:
     return _published(column, texts, of_group.astype(np.int64)[group], facts)
 
 
+def _distributions(
+    column: Column, group: Ints, groups: int, shift: Shift, *, rows: Ints | None, level: int | None
+) -> Published:
+    codes = column.codes.astype(np.int64)
+    counts = tallies(codes, group, groups, width=len(column.values), rows=rows)
+    base = [list(one) for one in counts]
+    if shift.start == "taxonomy" and shift.towards < 1:
+        assert column.hierarchy is not None
+        if level is None:
+            nodes = [(int(a), int(b)) for a, b in zip(*_smallest(column.hierarchy, codes, group, groups), strict=True)]
+        else:
+            nodes = levels_of(column.hierarchy, level, codes, group, groups)
+        base = bases(column, nodes)
+    return publish_weights(column, group, group_weights(counts, base, [shift.towards] * groups))
+
+
+def publish_weights(column: Column, group: Ints, weights: Sequence[Mapping[int, int]]) -> Published:
+    """A quasi-identifier as distributions: the weight of each code in each group; `group` is that of each record."""
+    texts, of_group, facts = pdf_facts(column, weights)
+    return _published(column, texts, of_group[group], facts)
+
+
 def _named(label: str | None) -> str:
     return "missing" if label is None else label
 
@@ -204,7 +244,11 @@ def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
     assert facts is not None
     position = {label: i for i, label in enumerate(facts["labels"])}
     labels = published.labels.to_pylist()
-    members = [_covered(facts, position[label], label, column) for label in labels]
+    every = np.arange(len(column.values))
+    hidden = facts.get("hidden", False)
+    members = [
+        every if hidden and label == ROOT else _covered(facts, position[label], label, column) for label in labels
+    ]
     start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
     return start, np.concatenate(members).astype(np.int64)
 

@@ -23,6 +23,7 @@ from jali.estimates.cover import Cover
 from jali.principles.counts import Ints
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
+from jali.releases.pdf import holder_pdf
 from jali.releases.published import Published
 
 
@@ -57,6 +58,8 @@ def holder_cover(published: Published, column: Column, domain: Domain) -> Cover:
     """What each shown cell covers, for the holder of the table, who knows every value and its hierarchy."""
     mask = column.mask(domain)
     values = column.values.filter(pa.array(mask))
+    if published.facts is not None and "weights" in published.facts:
+        return holder_pdf(published.facts, published.labels, column, np.flatnonzero(mask))
     if published.generalized_by_group:
         start, member = holder_sets(published, column)
         rank = np.cumsum(mask) - 1
@@ -102,8 +105,10 @@ def holder_costs(release: Generalized, original: Table, domain: Domain) -> Holde
 
 
 def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
-    """The mean over rows of (values covered − 1) / (values − 1)."""
-    covered = np.diff(cover.start)[published.codes].astype(np.float64)
+    """The mean over rows of (values covered − 1) / (values − 1); a distribution may name values outside the domain."""
+    inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
+    before = np.concatenate([[0], np.cumsum(inside)])
+    covered = np.diff(before[cover.start])[published.codes].astype(np.float64)
     return float(np.mean((covered - 1) / max(int(mask.sum()) - 1, 1)))
 
 
@@ -189,6 +194,6 @@ def _displayed(column: Published) -> Builder:
     """For a column that each group shows in its own way its values are enough, and which of them a label covers."""
     facts = column.facts
     assert facts is not None
-    if facts["display"] == "taxonomy" and "leaves" in facts:
+    if facts.get("declared", facts["display"] == "taxonomy") and "leaves" in facts:
         return Taxonomy(tuple((leaf, "*") for leaf in facts["leaves"] if leaf is not None), column.name)
     return Mask() if facts.get("made_by") == "mask" else Suppress()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
 
 from jali.encoding.table import Table
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
 from jali.releases.asked import require_two
+from jali.releases.display import Show
 from jali.releases.generalized import Requirement
 from jali.releases.partitioned import Partitioned
+from jali.releases.pdf import Start, shift_of
 from jali.releases.present import only_present
 from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
 
@@ -32,25 +35,31 @@ def recode(
     *,
     objective: Objective = "kl",
     peel: Peel = "size",
-    show: RecodeShow = "taxonomy",
+    show: RecodeShow | Literal["pdf"] = "taxonomy",
+    towards: float | Fraction | None = None,
+    start: Start = "taxonomy",
     on_step: Step | None = None,
 ) -> Recoded:
     """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
 
     `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
     alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
-    "taxonomy" (the smallest node that covers a group) or "set" (its values).
+    "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for which the
+    groups are sought as for sets; `towards` and `start` as in `partition`).
     """
     required = principles_of(principles)
     require_two(table)
     table = only_present(table)
+    shift = shift_of({"": show}, towards, start)
+    sought: RecodeShow = "set" if show == "pdf" else show
     with watched("recoding", on_step) as step:
-        found = recode_groups(table, required, objective=objective, show=show, peel=peel, on_step=step)
-    shows = dict.fromkeys((column.name for column in table.quasi), found.show)
-    method = {
+        found = recode_groups(table, required, objective=objective, show=sought, peel=peel, on_step=step)
+    shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)
+    method: dict[str, Any] = {
         "name": "recode", "objective": objective, "peel": peel, "show": shows, "known_algorithm": KNOWN_ALGORITHM[peel],
     }  # fmt: skip
+    method |= shift.to_dict() if show == "pdf" else {}
     group = found.group[table.frequencies.row_combination]
-    release = Recoded.of_groups(table, group, found.groups, required, method=method, shows=shows)
+    release = Recoded.of_groups(table, group, found.groups, required, method=method, shows=shows, shift=shift)
     release.search = {"checked": found.checked}
     return release

@@ -12,7 +12,7 @@ from jali.reproduce.report import Report
 
 __all__ = ["PAPERS", "Report", "run"]
 
-PAPERS: dict[str, str] = {"l-diversity": "jali.reproduce.l_diversity"}
+PAPERS: dict[str, str] = {"l-diversity": "jali.reproduce.l_diversity", "pdf": "jali.reproduce.pdf"}
 """The papers that can be reproduced, and the module of each."""
 
 

@@ -36,10 +36,20 @@ from jali.progress import Step
 from jali.search.feasible import require_feasible
 from jali.search.mondrian_compiled import grow_compiled
 from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
-from jali.search.mondrian_plan import MODES, SPLITS, Items, Mode, Split, columns_of, items_of
+from jali.search.mondrian_plan import (
+    MODES,
+    SIMILARITIES,
+    SPLITS,
+    Items,
+    Mode,
+    Similarity,
+    Split,
+    columns_of,
+    items_of,
+)
 from jali.search.mondrian_rules import rules_of
 
-__all__ = ["Boxes", "Judge", "Mode", "Split", "mondrian"]
+__all__ = ["Boxes", "Judge", "Mode", "Similarity", "Split", "mondrian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,7 @@ def mondrian(
     *,
     mode: Mode = "strict",
     split: Split = "range",
+    similarity: Similarity = "box",
     threads: int | None = None,
     on_step: Step | None = None,
     judge: Judge | None = None,
@@ -74,13 +85,20 @@ def mondrian(
 
     `split` says which column of a group is tried first: "range" the one that spans the largest part of its domain,
     "entropy" the one whose values are most uncertain, "kl" the one whose split lowers Σ n log(area / n), and so the
-    KL-divergence of the release, most. A `judge` looks at all groups at once and may forbid splits; groups are then
-    split one at a time. The result is the same whatever the number of threads. Groups are numbered by their first
-    combination. `on_step` hears how many people are in finished groups, and of how many.
+    KL-divergence of the release, most. There `similarity` says what the area of a group is: that of its box, or, with
+    "pdf", exp of the sum of its columns' entropies, which is what a release that shows distributions loses. A `judge`
+    looks at all groups at once and may forbid splits; groups are then split one at a time. The result is the same
+    whatever the number of threads. Groups are numbered by their first combination. `on_step` hears how many people are
+    in finished groups, and of how many.
     """
     required = principles_of(principles)
     _check("mode", mode, MODES)
     _check("split", split, SPLITS)
+    _check("similarity", similarity, SIMILARITIES)
+    if similarity == "pdf" and split != "kl":
+        raise InputError(
+            'similarity is what split="kl" compares groups by', got=f'split="{split}"', do='add split="kl"'
+        )
     workers = _threads(threads)
     items = items_of(table, mode)
     require_feasible(required, items.whole)
@@ -91,9 +109,12 @@ def mondrian(
     if judge is None and items.person is None:
         compiled = rules_of(required, items.whole, joint=split == "kl")
     if compiled is None:
-        splitter = Splitter(columns_of(table), items, required, mode=mode, split=split)
+        splitter = Splitter(columns_of(table), items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge, step)
-    found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
+    found = grow_compiled(
+        columns_of(table), items, *compiled, mode=mode, split=split, similarity=similarity, threads=workers,
+        on_step=step,
+    )  # fmt: skip
     return _boxes(table, items, *found)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jali.principles.counts import Ints
 from jali.progress import Step
 from jali.search.compiled import prepare
-from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Split
+from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Similarity, Split
 from jali.search.mondrian_rules import Rules
 
 SMALL = 2048
@@ -23,8 +23,9 @@ Task = Callable[[int, int], tuple[Ints, int, int]]  # a segment → edges left t
 
 
 def grow_compiled(
-    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int, on_step: Step
-) -> tuple[Ints, int, int]:
+    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int,
+    on_step: Step, similarity: Similarity = "box",
+) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
     _prepare_cache()
     from jali.search.kernels import Work
@@ -44,7 +45,7 @@ def grow_compiled(
         bound=rules.bound,
         counted=rules.counted,
         reference=rules.reference,
-        option=np.array([rules.least, not strict, SPLITS.index(split)], dtype=np.int64),
+        option=np.array([rules.least, not strict, SPLITS.index(split) + (similarity == "pdf")], dtype=np.int64),
         order=np.arange(units),
         begins=np.zeros(units, dtype=np.bool_),
     )
