@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, disclosure, foundation, marginals, partition, profile, quality
+from benchmarks import adult, disclosure, foundation, marginals, partition, presence, profile, quality
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "disclosure": disclosure.run,
     "adult": adult.run,
     "marginals": marginals.run,
+    "presence": presence.run,
 }
 
 

@@ -47,6 +47,7 @@ ONLY_IN: dict[str, str] = {
     "pandas": "sources",
     "polars": "sources",
     "numba": "search",
+    "sklearn": "utility",  # declared by another name, scikit-learn
 }
 ONLY_THESE: dict[str, str] = {
     "errors": "",
@@ -54,7 +55,8 @@ ONLY_THESE: dict[str, str] = {
 }
 
 # `import jali` alone loads none of these.
-HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", "matplotlib", "scipy", "rich", "click")
+HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", "matplotlib", "scipy", "rich", "click",
+         "sklearn")  # fmt: skip
 
 LARGEST_FILE = 300_000  # bytes
 

@@ -117,12 +117,16 @@ def test_running_a_job_is_reading_and_generalizing(folder: Path) -> None:
 
 
 def test_the_keys_of_a_job_are_those_of_the_library() -> None:
-    """Each keyword of `read` is a field of the job; each option of a method is one of its keyword arguments."""
+    """Each keyword of `read` is a field of the job; each option of a method is one of its keyword arguments.
+
+    The public table of `conceal` is named among them.
+    """
     fields = {field.name for field in dataclasses.fields(Job)}
     assert set(inspect.signature(read).parameters) - {"path"} <= fields
     for name, options in METHODS.items():
         keywords = inspect.signature(getattr(jali, name)).parameters.values()
-        assert set(options) == {p.name for p in keywords if p.kind is p.KEYWORD_ONLY} - {"on_step"}
+        known = {p.name for p in keywords if p.kind is p.KEYWORD_ONLY or p.name == "public"}
+        assert set(options) == known - {"on_step"}
 
 
 @pytest.mark.parametrize("spelling", ['"{}"', "{{ {} = true }}"])
@@ -269,6 +273,13 @@ WRONG: dict[str, tuple[str, str]] = {
     "k is not a number": (P + '"KAnonymity"\nk = nan', r"\[\[principles\]\] 1: k must be"),
     "sensitive is a list": (P + '"TCloseness"\nt = 1\nsensitive = ["a"]', r"sensitive must be the name"),
     "dont_care is text": (P + '"EntropyDiversity"\nl = 2\ndont_care = "flu"', r"dont_care must be a list"),
+    "conceal without public": (SMALL + 'method = "conceal"\n[conceal]\nlow = 0\nhigh = 1', r"conceal needs public"),
+    "conceal without bounds": (SMALL + 'method = "conceal"\n[conceal]\npublic = "people.csv"', r"conceal needs low"),
+    "conceal with principles": (
+        SMALL + 'method = "conceal"\n[conceal]\npublic = "people.csv"\nlow = 0\nhigh = 1\n'
+        '[[principles]]\nname = "KAnonymity"\nk = 2',
+        r"no \[\[principles\]\]",
+    ),
     "invalid TOML": ("input = people.csv", r"job\.toml is not valid TOML: .*line 1"),
     "cut off": ('input = "people.csv', r"job\.toml is not valid TOML: .*"),
     "a key twice": (SMALL + 'quasi = ["zip"]', r"job\.toml is not valid TOML: .*"),

@@ -16,7 +16,7 @@ import pytest
 SHARED = """
 import importlib, pkgutil, sys, types
 
-MODULES = {"datasets", "disclosure", "errors"}
+MODULES = {"datasets", "disclosure", "errors", "presence"}
 
 def fresh():
     for name in [name for name in sys.modules if name.split(".")[0] == "jali"]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jali.errors import HierarchyError, InfeasibleError, InputError, InternalError, JaliError
     from jali.principles import (
         AlphaAnonymity,
+        DeltaPresence,
         DistinctDiversity,
         EntropyDiversity,
         FrequencyDiversity,
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from jali.releases.anatomize import anatomize
     from jali.releases.base import load
     from jali.releases.collected import check_marginals, inject, marginals
+    from jali.releases.concealed import conceal
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
-    from jali.risk import disclosure
+    from jali.risk import disclosure, presence
     from jali.risk.attacks import attacks
     from jali.risk.audit import audit
     from jali.risk.beliefs import beliefs
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "AlphaAnonymity": "jali.principles",
+    "DeltaPresence": "jali.principles",
     "DistinctDiversity": "jali.principles",
     "EntropyDiversity": "jali.principles",
     "FrequencyDiversity": "jali.principles",
@@ -59,6 +62,7 @@ _WHERE = {
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
     "check_marginals": "jali.releases.collected",
+    "conceal": "jali.releases.concealed",
     "dates": "jali.encoding.builders",
     "generalize": "jali.releases.generalized",
     "inject": "jali.releases.collected",
@@ -77,8 +81,11 @@ _WHERE = {
     "write_hierarchy": "jali.encoding.taxonomy",
 }
 
+_MODULES = {"datasets": "jali.datasets", "presence": "jali.risk.presence"}
+
 __all__ = [
     "AlphaAnonymity",
+    "DeltaPresence",
     "DistinctDiversity",
     "EntropyDiversity",
     "FrequencyDiversity",
@@ -99,6 +106,7 @@ __all__ = [
     "bands",
     "beliefs",
     "check_marginals",
+    "conceal",
     "datasets",
     "dates",
     "disclosure",
@@ -110,6 +118,7 @@ __all__ = [
     "measure",
     "minimal",
     "partition",
+    "presence",
     "read",
     "recode",
     "repair",
@@ -122,10 +131,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is heavy only when it is first used."""
-    if name == "datasets":
-        return importlib.import_module("jali.datasets")
-    if name == "disclosure":
-        return importlib.import_module("jali.risk.disclosure")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _WHERE:
         raise AttributeError(f"module 'jali' has no attribute '{name}'")
     value = getattr(importlib.import_module(_WHERE[name]), name)

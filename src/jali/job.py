@@ -51,6 +51,8 @@ class Job:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f'no method "{self.method}"', do=nearest(self.method, METHODS))
+        if self.method == "conceal":
+            self._check_conceal()
         roles = roles_of(
             self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain
         )
@@ -72,6 +74,8 @@ class Job:
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
         given["options"] = _options(place, method, data, path.parent)
+        if "public" in given["options"]:
+            given["options"]["public"] = path.parent / given["options"]["public"]
         given["principles"] = _principles(place, data)
         with _at(place):
             return cls(**given)
@@ -90,10 +94,30 @@ class Job:
             encoding=self.encoding,
         )  # fmt: skip
 
+    def public(self) -> Table:
+        """The public table that the private one is concealed in: its quasi-identifiers, read in the same way."""
+        return read(
+            self.options["public"],
+            quasi=self.quasi, types={name: kind for name, kind in self.types.items() if name in self.quasi},
+            missing=self.missing, domain=self.domain, separator=self.separator, encoding=self.encoding,
+        )  # fmt: skip
+
+    def _check_conceal(self) -> None:
+        for key in ("public", "low", "high"):
+            if key not in self.options:
+                do = 'write [conceal] with public = "public.csv", low = 0.01 and high = 0.6'
+                raise InputError(f"conceal needs {key}", do=do)
+        if self.principles:
+            raise InputError("conceal keeps low and high, and no [[principles]]", do="leave them out")
+
     def run(self, table: Table | None = None, *, on_step: Step | None = None) -> Release:
         """The release that the job asks for; `table` where it was read already."""
         import jali
 
+        if self.method == "conceal":
+            options = {key: value for key, value in self.options.items() if key != "public"}
+            private = self.table() if table is None else table
+            return jali.conceal(private, self.public(), on_step=on_step, **options)
         requirement = self.requirement
         method: Callable[..., Release] = getattr(jali, self.method)
         return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
@@ -199,9 +223,10 @@ _FIELDS: dict[str, _Form] = {
     "principles": _PRINCIPLES,
 }
 _CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
+_PDF = {"towards": _NUMBER, "start": _TEXT}
 METHODS: dict[str, dict[str, _Form]] = {
-    "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE},
-    "partition": _CUTS | {"suppress": _NUMBER},
+    "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE, "show": _SHOW, **_PDF},
+    "partition": _CUTS | {"similarity": _TEXT, "suppress": _NUMBER, **_PDF},
     "marginals": {
         "base": _TEXT,
         "search": _TEXT,
@@ -210,8 +235,13 @@ METHODS: dict[str, dict[str, _Form]] = {
         "time_limit": _NUMBER,
         "epsilon": _NUMBER,
     },
-    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER},
+    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER, **_PDF},
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
+    "conceal": {
+        **dict.fromkeys(("public", "search", "shift"), _TEXT),
+        **dict.fromkeys(("low", "high", "steps"), _NUMBER),
+        "show": _SHOW,
+    },
 }
 """The methods that a job can name, with their keyword arguments."""
 

@@ -76,12 +76,14 @@ def group_of_records(table: Table, boxes: Boxes) -> np.ndarray:  # type: ignore[
     return boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
 
 
-def same_as_reference(table: Table, principles: list[Principle], mode: str, split: str) -> None:
-    boxes = partition(table, principles, mode=mode, split=split)
+def same_as_reference(
+    table: Table, principles: list[Principle], mode: str, split: str, similarity: str = "box"
+) -> None:
+    boxes = partition(table, principles, mode=mode, split=split, similarity=similarity)
     if boxes is None:
         return
     expected = np.empty(table.records, dtype=np.int64)
-    for number, rows in enumerate(Reference(table, principles, mode, split).groups()):
+    for number, rows in enumerate(Reference(table, principles, mode, split, similarity).groups()):
         expected[rows] = number
     assert group_of_records(table, boxes).tolist() == expected.tolist()
 
@@ -89,6 +91,20 @@ def same_as_reference(table: Table, principles: list[Principle], mode: str, spli
 @given(tables(), requirements, modes, splits)
 def test_it_finds_what_the_rules_say(table, principles, mode, split):  # type: ignore[no-untyped-def]
     same_as_reference(table, principles, mode, split)
+
+
+@given(tables(), requirements, modes)
+def test_it_finds_what_the_rules_say_where_groups_are_compared_by_distributions(table, principles, mode):  # type: ignore[no-untyped-def]
+    same_as_reference(table, principles, mode, "kl", "pdf")
+
+
+@given(tables(), st.lists(st.sampled_from(COMPILED), min_size=1, max_size=2, unique=True), modes)
+def test_the_generic_path_compares_distributions_as_the_kernels_do(table, principles, mode):  # type: ignore[no-untyped-def]
+    boxes = partition(table, principles, mode=mode, split="kl", similarity="pdf")
+    again = partition(table, principles, mode=mode, split="kl", similarity="pdf", judge=Anything())
+    assert (boxes is None) == (again is None)
+    if boxes is not None and again is not None:
+        assert group_of_records(table, boxes).tolist() == group_of_records(table, again).tolist()
 
 
 @given(tables(persons=True), requirements, modes, splits)

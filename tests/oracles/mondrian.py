@@ -20,7 +20,10 @@ Rows = list[int]
 class Reference:
     """Splits the records of a small table."""
 
-    def __init__(self, table: Table, principles: Sequence[Principle], mode: str, split: str) -> None:
+    def __init__(
+        self, table: Table, principles: Sequence[Principle], mode: str, split: str, similarity: str = "box"
+    ) -> None:
+        self.similarity = similarity
         self.table, self.principles, self.relaxed, self.split_by = table, tuple(principles), mode == "relaxed", split
         self.columns = range(len(table.quasi))
         self.codes = list(zip(*(c.codes.tolist() for c in table.quasi), strict=True))
@@ -83,11 +86,14 @@ class Reference:
     def rank(self, group: Rows, a: int) -> Fraction | int:
         if self.split_by == "range":
             return Fraction(self.span(group, a) - 1, sum(self.masks[a]) - 1)
+        return math.floor(self.entropy(group, a) * 1e9 + 0.5)
+
+    def entropy(self, group: Rows, a: int) -> float:
         heft: dict[int, int] = defaultdict(int)
         for row in group:
             heft[self.codes[row][a]] += self.weight[row]
         total = sum(heft.values())
-        return math.floor(-math.fsum(w / total * math.log(w / total) for w in heft.values()) * 1e9 + 0.5)
+        return -math.fsum(w / total * math.log(w / total) for w in heft.values() if w)
 
     def cover(self, group: Rows, a: int) -> int:
         """The level of the smallest node that covers a group's values."""
@@ -109,7 +115,9 @@ class Reference:
         n: dict[tuple[int, ...], int] = defaultdict(int)
         for row in group:
             n[self.value[row]] += self.weight[row]
-        area = math.prod(self.span(group, a) for a in self.columns)
+        area: float = math.prod(self.span(group, a) for a in self.columns)
+        if self.similarity == "pdf":
+            area = math.exp(math.fsum(self.entropy(group, a) for a in self.columns))
         return math.fsum(people * math.log(people / area) for people in n.values())
 
     def by_column(self, group: Rows, a: int) -> list[Rows] | None:

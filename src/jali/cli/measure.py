@@ -31,11 +31,19 @@ if TYPE_CHECKING:
     "--domain", type=click.Choice(["declared", "present"]),
     help="Spread a cell over the values declared for its column, or over those that occur.",
 )  # fmt: skip
+@click.option("--rules", is_flag=True, help="Compare the association rules of reconstructions with the original's.")
+@click.option("--classify", metavar="COLUMN", help="Class rules of a column, and how well a classifier predicts it.")
+@click.option("--holdout", type=PATH, metavar="FILE", help="People who were not published, for --classify to test on.")
+@click.option(
+    "--support", type=float, default=0.05, show_default=True, help="The least share of rows that a rule is in."
+)
+@click.option("--confidence", type=float, default=0.8, show_default=True, help="How often a rule must hold.")
 @json_option
 @quiet_option
 @reading_options
 def measure(
-    *, release: Path, original: Path | None, job: Path | None, domain: Any, as_json: bool, separator: str | None,
+    *, release: Path, original: Path | None, job: Path | None, domain: Any, rules: bool, classify: str | None,
+    holdout: Path | None, support: float, confidence: float, as_json: bool, separator: str | None,
     encoding: str | None,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
@@ -56,7 +64,11 @@ def measure(
     if not isinstance(found, (Generalized, Buckets)):
         raise InputError(f"a {found.kind} release cannot be measured")
     table = original_table(found, original, job, separator, encoding)
-    figures = jali.measure(found, table, domain=domain)
+    others = None if holdout is None else original_table(found, holdout, job, separator, encoding)
+    figures = jali.measure(
+        found, table, domain=domain, rules=rules, classify=classify, holdout=others, support=support,
+        confidence=confidence,
+    )  # fmt: skip
     if as_json:
         emit(figures.to_dict())
     else:

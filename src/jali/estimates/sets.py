@@ -39,7 +39,7 @@ class Sets:
     @cached_property
     def even(self) -> bool:
         """Whether the members of each node are equally likely."""
-        return bool(np.allclose(self.share, (1 / np.maximum(self.size, 1))[self.node]))
+        return bool(np.allclose(self.share, (1 / np.maximum(self.size, 1))[self.node], rtol=1e-12, atol=0))
 
     @cached_property
     def _by_value(self) -> tuple[Ints, Ints]:

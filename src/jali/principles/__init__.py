@@ -11,6 +11,7 @@ from jali.principles.closeness import TCloseness
 from jali.principles.counts import Cells, Counts, Sensitive, dense
 from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
 from jali.principles.multi import MultiAttribute
+from jali.principles.presence import DeltaPresence
 from jali.principles.safety import Safety
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Cells",
     "Combined",
     "Counts",
+    "DeltaPresence",
     "DistinctDiversity",
     "EntropyDiversity",
     "FrequencyDiversity",

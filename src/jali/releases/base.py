@@ -115,16 +115,25 @@ class Release(ABC):
             broken = ", ".join(repr(p) for p in self.principles if not bool(p.holds(counts).all()))
             raise InternalError(f"the release does not keep {broken}; nothing was written: please report this bug")
 
+    def kept(self) -> dict[str, bool]:
+        """Whether each promise is kept, from the published tables alone."""
+        counts = self.counts()
+        return {repr(principle): bool(principle.holds(counts).all()) for principle in self.principles}
+
     def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
         """Write data and manifest into a folder, atomically, once every promise is found kept in the written files."""
         self.verify()
         manifest = self.manifest.to_dict() | {"columns": self.columns_facts()}
         return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format, check=self._check_files)
 
+    def _read_back(self, folder: Path) -> Release:
+        """The release that stands in the finished files."""
+        return load(folder)
+
     def _check_files(self, folder: Path) -> None:
         """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
         try:
-            written = load(folder)
+            written = self._read_back(folder)
             written.verify()
             own, theirs = self.counts(), written.counts()
             same = [np.sort(own.size)[::-1], *(own.reference(s.name) for s in own.sensitive)]
@@ -145,13 +154,16 @@ def fresh_order(rows: int) -> NDArray[np.int64]:
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
     from jali.releases.buckets import Buckets
+    from jali.releases.concealed import Concealed
     from jali.releases.generalized import Generalized
     from jali.releases.marginals import Marginals
     from jali.releases.partitioned import Partitioned
     from jali.releases.recoded import Recoded
 
     tables, manifest = store.read(folder)
-    kinds: dict[str, Any] = {kind.kind: kind for kind in (Generalized, Marginals, Partitioned, Recoded, Buckets)}
+    kinds: dict[str, Any] = {
+        kind.kind: kind for kind in (Generalized, Marginals, Partitioned, Recoded, Buckets, Concealed)
+    }
     kind = manifest.get("kind")
     if kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")

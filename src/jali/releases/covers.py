@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,28 +59,58 @@ def _bounds(given: list[float | None], nodes: list[int], positions: list[int], c
 def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> Cover:
     """What the shown nodes cover, from the manifest's words alone; `labels` may be in another order than the facts'."""
     position = {label: i for i, label in enumerate(facts["labels"])}
-    nodes = [position[label] for label in labels.to_pylist()]
-    missing = next((i for i, label in enumerate(labels.to_pylist()) if label is None), None)
+    texts = labels.to_pylist()
+    if facts.get("hidden"):
+        position.setdefault(ROOT, -1)  # suppressed rows: anything
+    nodes = [position[label] for label in texts]
+    missing = texts.index(None) if None in texts else None
     if "members" in facts:
-        members = [facts["members"][n] for n in nodes]
-        start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
-        flat = np.array([i for m in members for i in m], dtype=np.int64)
-        return Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat)
+        return _members(facts, nodes, kind)
     if "low" not in facts:
         return (
             Cover.masked(labels, missing=missing)
             if facts["made_by"] == "mask"
             else Cover.unknown(len(nodes), missing=missing)
         )
-    low, high = (np.array([np.nan if facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high"))
+    low, high = (
+        np.array([np.nan if n < 0 or facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high")
+    )
+    if -1 in nodes and not np.isnan(low).all():
+        low[nodes.index(-1)], high[nodes.index(-1)] = np.nanmin(low), np.nanmax(high)
     if facts["display"] == "interval" and not facts["whole"]:
         high = np.where(low < high, np.nextafter(high, np.inf), high)  # the interval of a group holds its largest value
-    mixed = np.array([bool(facts.get("missing") and facts["missing"][n]) for n in nodes]) & ~np.isnan(low)
-    if mixed.any():
-        return _spans_with_missing(low, high, mixed, missing, kind, whole=bool(facts["whole"]))
-    root = next((i for i, label in enumerate(labels.to_pylist()) if label == ROOT), None)
+    mixed = np.array([bool(facts.get("missing") and n >= 0 and facts["missing"][n]) for n in nodes]) & ~np.isnan(low)
+    root = texts.index(ROOT) if ROOT in texts else None
     guessed = None if root is None or np.isnan(low[root]) else root
+    if mixed.any():
+        made = _spans_with_missing(low, high, mixed, missing, kind, whole=bool(facts["whole"]))
+        return replace(made, guessed=guessed)
     return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=guessed)
+
+
+def _members(facts: Mapping[str, Any], nodes: list[int], kind: v.Kind) -> Cover:
+    """Sets and distributions; what is suppressed (-1) may be any value, and others where none were declared."""
+    every = list(range(len(facts["leaves"])))
+    members = [every if n < 0 else facts["members"][n] for n in nodes]
+    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    flat = np.array([i for m in members for i in m], dtype=np.int64)
+    share = None
+    if "weights" in facts:
+        shares = [[1 / len(every)] * len(every) if n < 0 else shares_of(facts, [n])[0] for n in nodes]
+        share = [one for some in shares for one in some]
+    made = Cover.sets(v.as_kind("", pa.array(facts["leaves"], pa.string()), kind), start, flat, share)
+    declared = facts.get("declared", facts["display"] == "taxonomy")
+    return made if -1 not in nodes or declared else replace(made, guessed=nodes.index(-1))
+
+
+def shares_of(facts: Mapping[str, Any], nodes: Sequence[int]) -> list[list[float]]:
+    """The probabilities of the members of these nodes of a column that shows distributions."""
+    found = []
+    for node in nodes:
+        weights = facts["weights"][node]
+        total = sum(weights)
+        found.append([weight / total for weight in weights])
+    return found
 
 
 def _spans_with_missing(

@@ -1,8 +1,9 @@
-"""How a group's values are shown: the smallest taxonomy node that covers them, their tight interval, or their set."""
+"""How a group's values are shown: the smallest taxonomy node that covers them, their interval, set or distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -11,18 +12,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
-from jali.encoding.hierarchy import ROOT
+from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest
 from jali.principles.counts import Ints
 from jali.releases.covers import display_cover
+from jali.releases.pdf import Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.releases.published import Published, compact
 
-Show = Literal["taxonomy", "interval", "set"]
-SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set")
+Show = Literal["taxonomy", "interval", "set", "pdf"]
+SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")
 
 
-def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None) -> dict[str, Show]:
+def shows_of(
+    columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None, *, default: Show | None = None
+) -> dict[str, Show]:
     """How each quasi-identifier is shown: as asked, else numbers as intervals, words by their taxonomy or as sets."""
     names = [column.name for column in columns]
     asked: dict[str, Show] = (
@@ -35,11 +39,11 @@ def shows_of(columns: tuple[Column, ...], show: Show | Mapping[str, Show] | None
             raise InputError(f'no display "{kind}"', do=nearest(str(kind), SHOWS))
     result = {}
     for column in columns:
-        chosen = asked.get(column.name) or _default(column)
+        chosen = asked.get(column.name) or default or _default(column)
         if chosen == "interval" and column.kind not in ("number", "date"):
             if isinstance(show, Mapping):
                 raise InputError(f'column "{column.name}" has no intervals', do='show it as "taxonomy" or "set"')
-            chosen = _default(column)
+            chosen = default or _default(column)
         result[column.name] = chosen
     return result
 
@@ -58,20 +62,30 @@ class Members(NamedTuple):
     group: Ints  # (members,)
     groups: int
     records: Ints  # (records,) their groups
+    rows: Ints | None = None  # (members,) how many rows each stands for; one where that is not said
 
 
-def publish_groups(column: Column, members: Members, show: Show) -> Published:
-    """A quasi-identifier shown group by group; records of the group -1 are hidden, and show *."""
+def publish_groups(
+    column: Column, members: Members, show: Show, *, shift: Shift | None = None, level: int | None = None
+) -> Published:
+    """A quasi-identifier shown group by group; records of the group -1 are hidden, and show *.
+
+    For distributions: how far they are shifted, and the `level` of a lattice node, from whose value the shift then
+    starts.
+    """
     hidden = members.records < 0
     if bool(hidden.any()):
         kept = members.group >= 0
-        shown = Members(members.codes[kept], members.group[kept], members.groups, members.records[~hidden])
-        return _with_hidden(publish_groups(column, shown, show), hidden)
+        rows = None if members.rows is None else members.rows[kept]
+        seen = Members(members.codes[kept], members.group[kept], members.groups, members.records[~hidden], rows)
+        return _with_hidden(publish_groups(column, seen, show, shift=shift, level=level), hidden)
     if show == "taxonomy":
         return _taxonomy(column, members)
     if show == "interval":
         return _intervals(column, members)
-    return _sets(column, members)
+    if show == "set":
+        return _sets(column, members)
+    return _distributions(column, members, shift or Shift(), level)
 
 
 def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
@@ -82,14 +96,21 @@ def _extremes(nodes: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
     return low, high
 
 
-def _taxonomy(column: Column, found: Members) -> Published:
-    hierarchy, groups = column.hierarchy, found.groups
-    assert hierarchy is not None
+def _smallest(hierarchy: Hierarchy, found: Members) -> tuple[Ints, Ints]:
+    """The level and number of the smallest node that covers each group."""
+    groups = found.groups
     level_of, node_of = np.full(groups, -1), np.zeros(groups, dtype=np.int64)
     for level, mapping in enumerate(hierarchy.maps):
         low, high = _extremes(mapping.astype(np.int64)[found.codes], found.group, groups)
         first = (level_of < 0) & (low == high)
         level_of[first], node_of[first] = level, low[first]
+    return level_of, node_of
+
+
+def _taxonomy(column: Column, found: Members) -> Published:
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    level_of, node_of = _smallest(hierarchy, found)
     width = max(len(level) for level in hierarchy.levels)
     keys, number = np.unique(level_of * width + node_of, return_inverse=True)
     nodes = [(int(key) // width, int(key) % width) for key in keys]
@@ -147,7 +168,7 @@ def _plain(numbers: NDArray[np.float64]) -> list[float | None]:
 
 
 def _intervals(column: Column, found: Members) -> Published:
-    codes, group, groups, records = found
+    codes, group, groups, records, _ = found
     numbers = v.numbers(column.values)
     assert numbers is not None
     missing = len(column.values) - 1 if column.values.null_count else len(column.values)
@@ -199,6 +220,25 @@ def _sets(column: Column, found: Members) -> Published:
     return _published(column, texts, of_group.astype(np.int64)[found.records], facts)
 
 
+def _distributions(column: Column, found: Members, shift: Shift, level: int | None) -> Published:
+    counts = tallies(found.codes, found.group, found.groups, width=len(column.values), rows=found.rows)
+    base = [list(one) for one in counts]
+    if shift.start == "taxonomy" and shift.towards < 1:
+        assert column.hierarchy is not None
+        if level is None:
+            nodes = [(int(a), int(b)) for a, b in zip(*_smallest(column.hierarchy, found), strict=True)]
+        else:
+            nodes = levels_of(column.hierarchy, level, found.codes, found.group, found.groups)
+        base = bases(column, nodes)
+    return publish_weights(column, found.records, group_weights(counts, base, [shift.towards] * found.groups))
+
+
+def publish_weights(column: Column, group: Ints, weights: Sequence[Mapping[int, int]]) -> Published:
+    """A quasi-identifier as distributions: the weight of each code in each group; `group` is that of each record."""
+    texts, of_group, facts = pdf_facts(column, weights)
+    return _published(column, texts, of_group[group], facts)
+
+
 def _named(label: str | None) -> str:
     return "missing" if label is None else label
 
@@ -213,34 +253,18 @@ def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64]
 
 
 def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
-    """The column with hidden records, which show *; nothing is said that the others do not show."""
-    facts, root = dict(shown.facts or {}), shown.cover_root
+    """The column with * in the hidden records; `shown` has the codes of the others only, and says nothing of these."""
+    assert shown.facts is not None
+    labels, root, facts = shown.labels, shown.cover_root, shown.facts | {"hidden": True}
     if root is None:
-        root, facts = len(facts["labels"]), _facts_with_root(facts)
-    nodes = np.full(len(hidden), root, dtype=np.int64)
-    nodes[~hidden] = shown.codes
-    codes, _ = compact(nodes, len(facts["labels"]))
-    labels = pa.array(facts["labels"], pa.string())
+        root = len(labels)
+        labels = pa.concat_arrays([labels, pa.array([ROOT], pa.string())])
+    codes = np.full(len(hidden), root, dtype=np.int64)
+    codes[~hidden] = shown.codes
     cover = display_cover(facts, labels, shown.kind)
-    return Published(shown.name, "quasi", shown.kind, labels, codes, cover, 0, facts, None, root)
-
-
-def _facts_with_root(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with one more node, which covers whatever the others cover."""
-    more: dict[str, Any] = {"labels": [*facts["labels"], ROOT], "suppressed": True}
-    if "low" in facts:
-        bounds = ([x for x in facts[side] if x is not None] for side in ("low", "high"))
-        low, high = (least(numbers, default=None) for least, numbers in zip((min, max), bounds, strict=True))
-        more |= {"low": [*facts["low"], low], "high": [*facts["high"], high]}
-    if "missing" in facts:
-        more["missing"] = [*facts["missing"], False]
-    if "members" in facts:
-        covered = {i for members in facts["members"] for i in members}
-        kept = [i for i, leaf in enumerate(facts["leaves"]) if leaf is not None or i in covered]
-        place = {leaf: i for i, leaf in enumerate(kept)}
-        more["leaves"] = [facts["leaves"][i] for i in kept]
-        more["members"] = [*([place[i] for i in members] for members in facts["members"]), list(range(len(kept)))]
-    return facts | more
+    return replace(
+        shown, labels=labels, codes=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root
+    )
 
 
 def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
@@ -251,7 +275,12 @@ def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
     labels = published.labels.to_pylist()
     numbers = v.numbers(column.values) if facts["display"] == "interval" else None
     codes = {text: code for code, text in enumerate(column.labels.to_pylist())}
-    members = [_covered(facts, position[label], column, codes, numbers) for label in labels]
+    every = np.arange(len(column.values))
+    hidden = facts.get("hidden", False)
+    members = [
+        every if hidden and label == ROOT else _covered(facts, position[label], column, codes, numbers)
+        for label in labels
+    ]
     start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
     return start, np.concatenate(members).astype(np.int64)
 
@@ -262,8 +291,6 @@ def _covered(
 ) -> Ints:  # fmt: skip
     """The values of the holder's column, which have these codes by their texts, that a node covers."""
     label = facts["labels"][node]
-    if label == ROOT and facts.get("suppressed"):
-        return np.arange(len(column.values))
     if "members" in facts:
         leaves = (facts["leaves"][i] for i in facts["members"][node])
         return np.array(sorted(codes[leaf] for leaf in leaves if leaf in codes), dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,9 +21,12 @@ from jali.principles.counts import Counts, Ints
 from jali.progress import Step, watched
 from jali.releases.asked import budget_of, failure, node_of, require_two
 from jali.releases.base import Manifest, Release, fresh_order
+from jali.releases.display import Show, shows_of
+from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_counts, people_table
 from jali.releases.present import only_present
 from jali.releases.published import Published, free_name, publish_exact, publish_quasi, restored
+from jali.releases.shown import shown_by_group
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Node
 from jali.search.metrics import Costing, Costs, Metric
@@ -60,7 +64,9 @@ class Generalized(Release):
 
     @property
     def levels(self) -> dict[str, int]:
-        """The published level of each quasi-identifier; none where each group is shown in its own way."""
+        """The level of each quasi-identifier, published or only behind the groups; none in a partition."""
+        if "levels" in self.manifest.method:
+            return dict(self.manifest.method["levels"])
         return {column.name: column.level for column in self.of_role("quasi") if not column.generalized_by_group}
 
     @cached_property
@@ -100,9 +106,10 @@ class Generalized(Release):
         hidden = np.ones(self.rows, dtype=bool)
         for column in quasi:
             hidden &= False if column.cover_root is None else column.codes == column.cover_root
-        if any(column.generalized_by_group for column in quasi):
+        own = [column.facts or {} for column in quasi if column.generalized_by_group]
+        if not all(facts.get("hidden") for facts in own):
             return np.zeros(self.rows, dtype=bool)
-        tops = all(column.facts is not None and len(column.facts["levels"]) == 1 for column in quasi)
+        tops = all(column.facts is not None and len(column.facts.get("levels", ())) == 1 for column in quasi)
         return hidden & (not tops)
 
     def assignment(self, table: Table) -> Ints:
@@ -195,17 +202,21 @@ class Generalized(Release):
 
 
 def publish(
-    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any]
-) -> Generalized:
-    """The release of a partition that is a lattice node."""
+    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any],
+    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None,
+) -> Generalized:  # fmt: skip
+    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`."""
     frequencies = table.frequencies
     hidden = partition.hidden[frequencies.row_combination] if partition.suppressed else None
     records = np.arange(table.records)
     order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
+    shows = shows or {}
     made = [
-        publish_quasi(column, partition.levels[column.name], hidden)
-        if column.role == "quasi"
-        else publish_exact(column)
+        publish_exact(column)
+        if column.role != "quasi"
+        else publish_quasi(column, partition.levels[column.name], hidden)
+        if shows.get(column.name, "taxonomy") == "taxonomy"
+        else shown_by_group(table, column, partition, shows[column.name], shift)
         for column in table.columns
     ]
     people = None
@@ -223,6 +234,12 @@ def publish(
         origin=table.origin,
     )
     release.remember(order, table.records)
+    if any(column.generalized_by_group for column in made):
+        from jali.releases.original import holder_costs
+
+        costs = vars(holder_costs(release, table, table.domain))
+        told = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+        release.manifest = replace(release.manifest, metrics=told)
     release.verify()
     return release
 
@@ -285,18 +302,25 @@ def generalize(
     metric: Metric = "kl",
     suppress: float = 0.0,
     levels: Mapping[str, int] | None = None,
+    show: Show | Mapping[str, Show] = "taxonomy",
+    towards: float | Fraction | None = None,
+    start: Start = "taxonomy",
     on_step: Step | None = None,
 ) -> Generalized:
     """The best full-domain generalization that keeps every promise, as a release.
 
     `metric` is what is kept lowest: "kl", "discernibility", "average", "height" or "loss". `suppress` is the share of
     rows that may be suppressed (shown as `*`); the result is the best node of the whole lattice under that budget.
-    `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises.
+    `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises. `show` says how the
+    groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
+    `towards` below 1 one between even shares and that).
     """
     required = principles_of(principles)
     budget = budget_of(suppress)
     require_two(table)
     table = only_present(table)
+    shows = shows_of(table.quasi, show, default="taxonomy")
+    shift = shift_of(shows, towards, start)
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, required, on_step=step)
         if levels is None:
@@ -307,8 +331,13 @@ def generalize(
             if found is None:
                 raise InfeasibleError(failure(lattice, node))
             hidden = found
-    method = {"name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None}
-    release = publish(table, lattice.partition(node, hidden), required, method)
+    method: dict[str, Any] = {
+        "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
+    }  # fmt: skip
+    if set(shows.values()) != {"taxonomy"}:
+        method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))}
+    method |= shift.to_dict() if "pdf" in shows.values() else {}
+    release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift)
     release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
     return release
 

@@ -25,6 +25,7 @@ from jali.principles.counts import Ints
 from jali.releases.buckets import Buckets
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
+from jali.releases.pdf import holder_pdf
 from jali.releases.published import Published
 
 
@@ -59,6 +60,8 @@ def holder_cover(published: Published, column: Column, domain: Domain) -> Cover:
     """What each shown cell covers, for the holder of the table, who knows every value and its hierarchy."""
     mask = column.mask(domain)
     values = column.values.filter(pa.array(mask))
+    if published.facts is not None and "weights" in published.facts:
+        return holder_pdf(published.facts, published.labels, column, np.flatnonzero(mask))
     if published.generalized_by_group:
         start, member = holder_sets(published, column)
         rank = np.cumsum(mask) - 1
@@ -121,9 +124,11 @@ def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCos
 
 
 def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
-    """The mean over rows of (values covered − 1) / (values − 1)."""
+    """The mean over rows of (values covered − 1) / (values − 1); a distribution may name values outside the domain."""
+    inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
+    covered = np.diff(np.concatenate([[0], np.cumsum(inside)])[cover.start])
     rows = np.bincount(published.codes, minlength=len(published.labels))
-    return float(rows @ (np.diff(cover.start) - 1)) / len(published.codes) / max(int(mask.sum()) - 1, 1)
+    return float(rows @ (covered - 1)) / len(published.codes) / max(int(mask.sum()) - 1, 1)
 
 
 def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:
@@ -212,6 +217,6 @@ def _displayed(column: Published) -> Builder:
     """For a column that each group shows in its own way its values are enough, and which of them a label covers."""
     facts = column.facts
     assert facts is not None
-    if facts["display"] == "taxonomy" and "leaves" in facts:
+    if facts.get("declared", facts["display"] == "taxonomy") and "leaves" in facts:
         return Taxonomy(tuple((leaf, "*") for leaf in facts["leaves"] if leaf is not None), column.name)
     return Mask() if facts.get("made_by") == "mask" else Suppress()

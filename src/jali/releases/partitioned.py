@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,11 +22,12 @@ from jali.releases.base import fresh_order
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Generalized, Requirement, manifest_of, mean_weight
 from jali.releases.original import holder_costs
+from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.releases.present import only_present
 from jali.releases.published import publish_exact
 from jali.search.groups import Partition
-from jali.search.mondrian import Mode, Split, mondrian
+from jali.search.mondrian import Mode, Similarity, Split, mondrian
 from jali.search.recode_search import Search
 from jali.search.standouts import standouts
 
@@ -50,12 +52,12 @@ class Partitioned(Generalized):
     @classmethod
     def of_groups(
         cls, table: Table, group: Ints, groups: int, principles: tuple[Principle, ...], *, method: Mapping[str, Any],
-        shows: Mapping[str, Show],
+        shows: Mapping[str, Show], shift: Shift | None = None,
     ) -> Self:  # fmt: skip
         """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
         members = iter(_members(table, group, groups))
         made = [
-            publish_groups(c, next(members), shows[c.name]) if c.role == "quasi" else publish_exact(c)
+            publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
             for c in table.columns
         ]
         # boxes that show the same are one published group
@@ -88,8 +90,9 @@ def _members(table: Table, group: Ints, groups: int) -> list[Members]:
     combination = np.zeros(frequencies.combinations, dtype=np.int64)
     combination[frequencies.row_combination] = group
     if not np.array_equal(combination[frequencies.row_combination], group):
-        return [Members(code.astype(np.int64), group, groups, group) for code in codes]
-    return [Members(code.astype(np.int64), combination, groups, group) for code in frequencies.codes.T]
+        return [Members(code.astype(np.int64), group, groups, group, table.multiplicity) for code in codes]
+    rows = np.bincount(frequencies.combination, frequencies.rows, minlength=frequencies.combinations).astype(np.int64)
+    return [Members(code.astype(np.int64), combination, groups, group, rows) for code in frequencies.codes.T]
 
 
 def _partition(table: Table, shown: NDArray[np.int32], groups: int) -> Partition:
@@ -105,7 +108,10 @@ def partition(
     *,
     mode: Mode = "strict",
     split: Split = "range",
+    similarity: Similarity = "box",
     show: Show | Mapping[str, Show] | None = None,
+    towards: float | Fraction | None = None,
+    start: Start = "taxonomy",
     suppress: float = 0.0,
     threads: int | None = None,
     on_step: Step | None = None,
@@ -113,8 +119,11 @@ def partition(
     """Cut the table into small groups that keep every promise (Mondrian), as a release.
 
     `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
-    column is cut first: "range", "entropy" or "kl". `show` says how a group's values are shown: "taxonomy", "interval"
-    or "set", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets.
+    column is cut first: "range", "entropy" or "kl", where `similarity="pdf"` compares groups by their distributions and
+    not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval",
+    "set" or "pdf", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as
+    sets. With "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over
+    what it starts from ("taxonomy": its node, "set": its values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     """
     required = principles_of(principles)
@@ -126,15 +135,21 @@ def partition(
         raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
     if share and any(p.scope == "table" for p in required):
         raise InputError("a principle about all groups at once allows no suppression here", do="leave out suppress")
+    shift = shift_of(shows, towards, start)
     method = {"name": "partition", "mode": mode, "split": split, "show": shows, "suppress": str(suppress)}
+    method |= {"similarity": similarity} if split == "kl" else {}
+    method |= shift.to_dict() if "pdf" in shows.values() else {}
+    options: Any = {"mode": mode, "split": split, "similarity": similarity, "threads": threads}
 
     with watched("partitioning", on_step) as step:
 
         def made(hidden: Bools | None) -> Partitioned:
-            boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step, hidden=hidden)
+            boxes = mondrian(table, required, **options, on_step=step, hidden=hidden)
             group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
             assert group is not None
-            release = Partitioned.of_groups(table, group, boxes.groups, required, method=method, shows=shows)
+            release = Partitioned.of_groups(
+                table, group, boxes.groups, required, method=method, shows=shows, shift=shift
+            )
             release.search = {"checked": boxes.checked}
             return release
 

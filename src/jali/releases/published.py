@@ -142,8 +142,8 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
         hierarchy = facts["hierarchy"]
         texts = labels.to_pylist()
         if "display" in hierarchy:
-            rooted = hierarchy["display"] == "taxonomy" or hierarchy.get("suppressed", False)
-            shown_root = texts.index(ROOT) if rooted and ROOT in texts else None
+            stands = hierarchy["display"] == "taxonomy" or hierarchy.get("hidden")
+            shown_root = texts.index(ROOT) if stands and ROOT in texts else None
             cover = display_cover(hierarchy, labels, kind)
             return Published(name, role, kind, labels, codes, cover, 0, hierarchy, None, shown_root)
         is_root = ROOT in texts and (len(hierarchy["levels"]) == 1 or ROOT not in hierarchy["levels"][0]["labels"])

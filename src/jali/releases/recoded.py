@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from jali.encoding.table import Table
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
 from jali.releases.asked import budget_of, require_two
+from jali.releases.display import Show
 from jali.releases.generalized import Requirement
 from jali.releases.partitioned import Partitioned
+from jali.releases.pdf import Start, shift_of
 from jali.releases.present import only_present
 from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
 
@@ -34,7 +37,9 @@ def recode(
     *,
     objective: Objective = "kl",
     peel: Peel = "size",
-    show: RecodeShow = "taxonomy",
+    show: RecodeShow | Literal["pdf"] = "taxonomy",
+    towards: float | Fraction | None = None,
+    start: Start = "taxonomy",
     suppress: float = 0.0,
     on_step: Step | None = None,
 ) -> Recoded:
@@ -42,29 +47,34 @@ def recode(
 
     `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
     alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
-    "taxonomy" (the smallest node that covers a group) or "set" (its values). `suppress` is the share of rows that may
-    be suppressed (shown as `*`), where that serves the objective; who comes first depends on sizes alone.
+    "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for which the
+    groups are sought as for sets; `towards` and `start` as in `partition`).
+    `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
+    first depends on sizes alone.
     """
     required = principles_of(principles)
     budget = int(budget_of(suppress) * table.rows)
     require_two(table)
     table = only_present(table)
-    shows = dict.fromkeys((column.name for column in table.quasi), show)
-    method = {
+    shift = shift_of({"": show}, towards, start)
+    sought: RecodeShow = "set" if show == "pdf" else show
+    shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)
+    method: dict[str, Any] = {
         "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
         "known_algorithm": KNOWN_ALGORITHM.get(peel, ""),
     }  # fmt: skip
+    method |= shift.to_dict() if show == "pdf" else {}
 
     with watched("recoding", on_step) as step:
 
         def made(budget: int) -> Recoded:
             found = recode_groups(
-                table, required, objective=objective, show=show, peel=peel, budget=budget, on_step=step
+                table, required, objective=objective, show=sought, peel=peel, budget=budget, on_step=step
             )
             groups = found.groups - found.suppressed
             group = found.group[table.frequencies.row_combination]
             group = np.where(group < groups, group, -1)
-            release = Recoded.of_groups(table, group, groups, required, method=method, shows=shows)
+            release = Recoded.of_groups(table, group, groups, required, method=method, shows=shows, shift=shift)
             release.search = {"checked": found.checked}
             return release
 

@@ -34,7 +34,8 @@ def repair(release: Release | str | Path, principles: Requirement, *, suppress: 
     if not 0 <= budget <= 1:
         raise InputError("suppress is a share of the rows, at least 0 and at most 1", got=repr(suppress))
     if any(column.generalized_by_group for column in found.of_role("quasi")):
-        raise InputError("a partitioned release cannot be repaired", do="partition the table again with the principles")
+        do = f"{found.manifest.method['name']} the table again with the principles"
+        raise InputError("a release that shows each group in its own way cannot be repaired", do=do)
     required = tuple(dict.fromkeys(found.principles + principles_of(principles)))
     _require_feasible(found, required)
     hidden = _hidden_groups(found, required, budget)

@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from jali.releases.published import Published
 
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and who is in the table"
+HOLDER = "an attacker who holds the public table, which has everybody of this one, and wants to know who is in it"
+"""Whom a concealed release is concealed from."""
 NOT_COVERED = (
     "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
     "what follows from how the groups were chosen, for whoever knows the algorithm",
     "another release of the same table beside this one",
 )
 """What no promise of a generalized release speaks of."""
+UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not know it: distributions can tell him"
+"""What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
 DISPLAYS = {
     "taxonomy": "the smallest node that covers each group",
     "interval": "the interval of each group",
     "set": "the set of each group's values",
+    "pdf": "the distribution in each group",
 }
 _COSTS = {  # a repaired release lacks those that need the original
     "kl": "KL-divergence {:.4f} nats",
@@ -41,8 +46,10 @@ def many(number: int, one: str, more: str | None = None) -> str:
 
 def not_covered(release: Generalized) -> tuple[str, ...]:
     """What the promises of a release do not speak of."""
-    known = release.manifest.method.get("known_algorithm")
-    return NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    method = release.manifest.method
+    known = method.get("known_algorithm")
+    listed = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    return (*listed, UNKNOWN_PRESENCE) if "pdf_assumes" in method else listed
 
 
 VISIBLE = "who is in the table: quasi-identifiers are published row by row, so whoever knows somebody's can look"
@@ -106,7 +113,7 @@ def summary(release: Generalized) -> str:
     if release.weight_name:
         lines.append(f"  {release.weight_name}: weights, as the mean of each group")
     lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
-    lines.append(f"  against {ATTACKER}")
+    lines.append(f"  against {HOLDER if release.kind == 'concealed' else ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]

@@ -16,6 +16,7 @@ PAPERS: dict[str, str] = {
     "l-diversity": "jali.reproduce.l_diversity",
     "background-knowledge": "jali.reproduce.background_knowledge",
     "marginals": "jali.reproduce.marginals",
+    "pdf": "jali.reproduce.pdf",
 }
 """The papers that can be reproduced, and the module of each."""
 

@@ -84,12 +84,14 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
 
 def _audit_release(release: Release) -> Audit:
     counts = release.counts()
-    kept = {repr(p): bool(p.holds(counts).all()) for p in release.principles}
+    kept = release.kept()
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)
     spread = int(counts.size.sum()) > int(release.manifest.counts.get("people", 0))
     other = _other(release) if isinstance(release, (Generalized, Buckets)) else None
     limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
     limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
+    unjudged = [repr(p) for p in release.principles if repr(p) not in kept]
+    limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
     notes = _notes(person_named=named, spread=spread, not_covered=limits)
     found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
     return _told_apart(found, release) if isinstance(release, Buckets) else found

@@ -24,6 +24,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,22 @@ from jali.progress import Step
 from jali.search.feasible import require_feasible
 from jali.search.mondrian_compiled import grow_compiled
 from jali.search.mondrian_generic import Judge, Splitter, grow, grow_in_order
-from jali.search.mondrian_plan import MODES, SPLITS, Items, Mode, Split, columns_of, items_of
+from jali.search.mondrian_plan import (
+    MODES,
+    SIMILARITIES,
+    SPLITS,
+    Items,
+    Mode,
+    Similarity,
+    Split,
+    columns_of,
+    items_of,
+)
 from jali.search.mondrian_rules import rules_of
 from jali.search.mondrian_safe_compiled import grow_safe_compiled
 from jali.search.mondrian_safety import judge_of, safeties_of
 
-__all__ = ["Boxes", "Judge", "Mode", "Split", "mondrian"]
+__all__ = ["Boxes", "Judge", "Mode", "Similarity", "Split", "mondrian"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +79,7 @@ def mondrian(
     *,
     mode: Mode = "strict",
     split: Split = "range",
+    similarity: Similarity = "box",
     threads: int | None = None,
     on_step: Step | None = None,
     judge: Judge | None = None,
@@ -77,14 +89,20 @@ def mondrian(
 
     `split` says which column of a group is tried first: "range" the one that spans the largest part of its domain,
     "entropy" the one whose values are most uncertain, "kl" the one whose split lowers Σ n log(area / n), and so the
-    KL-divergence of the release, most. A `judge` looks at all groups at once and may forbid splits, as Safety
-    does; groups are then split one at a time. The result is the same whatever the number of threads. Groups are
-    numbered by their first combination; those that are `hidden`, (combinations,), are in none. `on_step` hears how many
-    people are in finished groups, and of how many.
+    KL-divergence of the release, most. There `similarity` says what the area of a group is: that of its box, or, with
+    "pdf", exp of the sum of its columns' entropies, which is what a release that shows distributions loses. A `judge`
+    looks at all groups at once and may forbid splits, as Safety does; groups are then split one at a time. The result
+    is the same whatever the number of threads. Groups are numbered by their first combination; those that are `hidden`,
+    (combinations,), are in none. `on_step` hears how many people are in finished groups, and of how many.
     """
     required = principles_of(principles)
     _check("mode", mode, MODES)
     _check("split", split, SPLITS)
+    _check("similarity", similarity, SIMILARITIES)
+    if similarity == "pdf" and split != "kl":
+        raise InputError(
+            'similarity is what split="kl" compares groups by', got=f'split="{split}"', do='add split="kl"'
+        )
     workers = _threads(threads)
     items = items_of(table, mode)
     require_feasible(required, items.whole)
@@ -95,14 +113,14 @@ def mondrian(
     if judge is None and items.person is None:
         compiled = rules_of(required, items.whole, joint=split == "kl")
     safeties = safeties_of(required) if judge is None else []
+    columns = columns_of(table)
     if compiled is None or len(safeties) > 1:
-        splitter = Splitter(columns_of(table), items, required, mode=mode, split=split)
+        splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
+    shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step}
     if safeties:
-        columns, safety = columns_of(table), safeties[0]
-        safe = grow_safe_compiled(columns, items, *compiled, safety, mode=mode, split=split, on_step=step)
-        return _boxes(table, items, *safe)
-    found = grow_compiled(columns_of(table), items, *compiled, mode=mode, split=split, threads=workers, on_step=step)
+        return _boxes(table, items, *grow_safe_compiled(columns, items, *compiled, safeties[0], **shaped))
+    found = grow_compiled(columns, items, *compiled, threads=workers, **shaped)
     return _boxes(table, items, *found)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jali.principles.counts import Ints
 from jali.progress import Step
 from jali.search.compiled import prepare
-from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Split
+from jali.search.mondrian_plan import SPLITS, Columns, Items, Mode, Similarity, Split
 from jali.search.mondrian_rules import Rules
 
 if TYPE_CHECKING:
@@ -27,13 +27,14 @@ Task = Callable[[int, int], tuple[Ints, int, int]]  # a segment → edges left t
 
 
 def grow_compiled(
-    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int, on_step: Step
-) -> tuple[Ints, int, int]:
+    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int,
+    on_step: Step, similarity: Similarity = "box",
+) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
     _prepare_cache()
     from jali.search.mondrian_kernels import grow
 
-    work = work_of(columns, items, rules, judged, mode=mode, split=split)
+    work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     units, total = len(work.order), int(work.item[1].sum())
     checked = done = 0
     small = max(SMALL, units // 64)
@@ -48,7 +49,9 @@ def grow_compiled(
     return (number[items.combination] if mode == "strict" else number), groups, checked
 
 
-def work_of(columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split) -> Work:
+def work_of(
+    columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, similarity: Similarity
+) -> Work:
     """The items and rules as the kernels take them, everything in one group."""
     from jali.search.kernels import Work
 
@@ -68,7 +71,7 @@ def work_of(columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode:
         bound=rules.bound,
         counted=rules.counted,
         reference=rules.reference,
-        option=np.array([rules.least, not strict, SPLITS.index(split)], dtype=np.int64),
+        option=np.array([rules.least, not strict, SPLITS.index(split) + (similarity == "pdf")], dtype=np.int64),
         order=order,
         level=np.zeros(len(order), dtype=np.int64),
     )

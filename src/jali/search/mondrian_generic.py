@@ -16,7 +16,7 @@ import numpy as np
 
 from jali.principles.base import Principle
 from jali.principles.counts import Bools, Counts, Ints
-from jali.search.mondrian_plan import CUTS, DIGITS, Columns, Items, Mode, Split
+from jali.search.mondrian_plan import CUTS, DIGITS, Columns, Items, Mode, Similarity, Split
 
 Parts = list[Ints]
 Found = TypeVar("Found")
@@ -44,10 +44,11 @@ class Splitter:
     """How one group is split: the columns it may be split by, and the parts of each split."""
 
     def __init__(
-        self, columns: Columns, items: Items, principles: tuple[Principle, ...], *, mode: Mode, split: Split
-    ) -> None:
+        self, columns: Columns, items: Items, principles: tuple[Principle, ...], *, mode: Mode, split: Split,
+        similarity: Similarity = "box",
+    ) -> None:  # fmt: skip
         self.columns, self.items, self.principles = columns, items, principles
-        self.relaxed, self.by = mode == "relaxed", split
+        self.relaxed, self.by, self.similarity = mode == "relaxed", split, similarity
         self.least = max(p.least_size() for p in principles) if items.person is None else 1
         self.checked = 0
 
@@ -86,9 +87,13 @@ class Splitter:
             return Fraction(self.span(a, low, high) - 1, int(self.columns.width[a]) - 1)
         if self.by == "kl":
             return 0  # known only once the split is
-        heft = np.bincount(places - low, weights=self.items.n[group])
+        return floor(self.entropy(group, places) * DIGITS + 0.5)
+
+    def entropy(self, group: Ints, places: Ints) -> float:
+        """How uncertain the values of a group are in a column, in nats."""
+        heft = np.bincount(places - places.min(), weights=self.items.n[group])
         share = heft[heft > 0] / heft.sum()
-        return floor(-float(share @ np.log(share)) * DIGITS + 0.5)
+        return -float(share @ np.log(share))
 
     def level(self, a: int, low: int, high: int) -> int:
         """The lowest level at which two places of a tree lie under one node."""
@@ -106,13 +111,16 @@ class Splitter:
         return int(self.columns.leaves[at + self.level(a, low, high) * size + low])
 
     def information(self, group: Ints) -> float:
-        """Σ n log(n / area) over the joint values of a group."""
+        """Σ n log(n / area) over the joint values of a group; by distributions, log area is the sum of entropies."""
         n = np.bincount(self.items.value[group], weights=self.items.n[group])
         n = n[n > 0]
         area = 0.0
         for a in range(len(self.columns.tree)):
             places = self.places(group, a)
-            area += log(self.span(a, int(places.min()), int(places.max())))
+            if self.similarity == "pdf":
+                area += self.entropy(group, places)
+            else:
+                area += log(self.span(a, int(places.min()), int(places.max())))
         return float(n @ np.log(n)) - float(n.sum()) * area
 
     # -- the first allowable split of a column -----------------------------------------------------------------

@@ -16,8 +16,8 @@ from jali.search.kernels import Desk, Work, inner, njit, sort, span
 from jali.search.mondrian_plan import DIGITS
 from jali.search.mondrian_splits import try_column
 
-RANGE, BY_ENTROPY, BY_KL = range(3)
-"""The numbers of `mondrian_plan.SPLITS`."""
+RANGE, BY_ENTROPY, BY_KL, BY_PDF = range(4)
+"""The numbers of `mondrian_plan.SPLITS`, and of "kl" where groups are compared by their distributions."""
 
 
 @inner
@@ -78,13 +78,13 @@ def _rounded(amount: float) -> int:
 
 
 @inner
-def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> int:
-    """The entropy of a group's values in one column, to nine decimals."""
+def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> float:
+    """The entropy of a group's values in one column."""
     surprise = 0.0
     for b in range(sort(work, desk, a, work.column[k.OFFSET, a], lo, hi)):
         share = desk.room[k.HEFT, b] / size
         surprise -= share * log(share)
-    return _rounded(surprise)
+    return surprise
 
 
 @inner
@@ -100,7 +100,7 @@ def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, 
             gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
             scale[a] = work.column[k.WIDTH, a] - 1
         elif work.option[k.SPLIT] == BY_ENTROPY:
-            gain[a] = _entropy(work, desk, a, lo, hi, size)
+            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
         at = several
         while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
             ranked[at] = ranked[at - 1]
@@ -130,7 +130,10 @@ def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) ->
 
 @inner
 def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
-    """Σ n log(n / area) over the joint values of a group, which are the last of the judged columns."""
+    """Σ n log(n / area) over the joint values of a group, which are the last of the judged columns.
+
+    Compared by distributions, the logarithm of the area is the sum of the columns' entropies.
+    """
     low, high = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
     size = _bounds(work, lo, hi, low, high)
     c, total = len(work.entry) - 2, 0.0
@@ -143,7 +146,12 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
         total += people * log(people) if people > 0 else 0.0
         desk.counts[k.LEFT, c, desk.counts[k.SEEN, c, i]] = 0
     for a in range(len(low)):
-        total -= size * log(span(work, a, low[a], high[a]))
+        if low[a] == high[a]:
+            continue
+        if work.option[k.SPLIT] == BY_PDF:
+            total -= size * _entropy(work, desk, a, lo, hi, size)
+        else:
+            total -= size * log(span(work, a, low[a], high[a]))
     return total
 
 
@@ -186,7 +194,7 @@ def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
         return 1
     _open(work, desk, lo, hi)
     parts = 1
-    if work.option[k.SPLIT] == BY_KL:
+    if work.option[k.SPLIT] >= BY_KL:
         parts = _best(work, desk, lo, hi, size, edges)
     else:
         ranked, several = _ranked(work, desk, lo, hi, size)

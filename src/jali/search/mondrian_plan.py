@@ -17,6 +17,8 @@ Mode = Literal["strict", "relaxed"]
 Split = Literal["range", "entropy", "kl"]
 MODES: tuple[Mode, ...] = ("strict", "relaxed")
 SPLITS: tuple[Split, ...] = ("range", "entropy", "kl")
+Similarity = Literal["box", "pdf"]
+SIMILARITIES: tuple[Similarity, ...] = ("box", "pdf")
 
 CUTS = 8
 """How many cuts of an ordered column are judged before the next column's turn: those nearest to the median."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jali.principles import (
     AlphaAnonymity,
+    DeltaPresence,
     DistinctDiversity,
     EntropyDiversity,
     FrequencyDiversity,
@@ -23,6 +24,7 @@ from jali.principles import (
 from jali.principles.base import ENTROPY_TOLERANCE, Principle, exact
 from jali.principles.column import ColumnPrinciple, mask
 from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.presence import ABSENT, PRESENT
 
 SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS, SAFETY = range(7)
 """What a rule compares: see `kernels.holds`."""
@@ -67,6 +69,10 @@ def _rules_of(principle: Principle) -> list[_Rule] | None:
         AlphaAnonymity: lambda p: [
             _Rule(SIZE, Fraction(p.k)),
             _Rule(LARGEST, exact("alpha", p.alpha), named=p.values),
+        ],
+        DeltaPresence: lambda p: [
+            _Rule(LARGEST, p.exact_high, named=(PRESENT,)),
+            _Rule(LARGEST, 1 - p.exact_low, named=(ABSENT,)),
         ],
         TCloseness: lambda p: [_Rule(CLOSENESS, exact("t", p.t))] if p.distance == "equal" else None,
         Safety: lambda p: [_Rule(SAFETY, p.ratio, float(p.ratio), l=p.k)],  # of a group by itself

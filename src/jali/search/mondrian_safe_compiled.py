@@ -15,13 +15,13 @@ from jali.principles.worst_case_exact import least_ratio
 from jali.progress import Step
 from jali.search.compiled import prepare
 from jali.search.mondrian_compiled import numbered, work_of
-from jali.search.mondrian_plan import Columns, Items, Mode, Split
+from jali.search.mondrian_plan import Columns, Items, Mode, Similarity, Split
 from jali.search.mondrian_rules import COLUMN, KIND, SAFETY, Rules
 
 
 def grow_safe_compiled(
     columns: Columns, items: Items, rules: Rules, judged: Ints, safety: Safety, *, mode: Mode, split: Split,
-    on_step: Step,
+    on_step: Step, similarity: Similarity = "box",
 ) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
     _prepare_cache()
@@ -41,7 +41,7 @@ def grow_safe_compiled(
     )  # fmt: skip
     from jali.search.safety_tree import empty_tree, grown
 
-    work = work_of(columns, items, rules, judged, mode=mode, split=split)
+    work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     units, (values, width) = len(work.order), rules.reference.shape
     desk = Desk(
         np.zeros((4, values, width), dtype=np.int64),

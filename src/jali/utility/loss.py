@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,19 @@ from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
+from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
-from jali.releases.original import bucket_costs, holder_costs
+from jali.releases.original import bucket_costs, holder_costs, holder_cover
 from jali.show import lines_of
+from jali.utility.classify import Classified
+from jali.utility.kept import Asked
+from jali.utility.matching import matching
+from jali.utility.rules import CONFIDENCE, SUPPORT, RuleErrors
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The cost of a release; all but granularity are better when lower."""
+    """The cost of a release; all but granularity, the matching probability and rules kept are better when lower."""
 
     kl: float  # nats, over quasi-identifiers × sensitive columns
     height: int | None  # of a lattice node; None where each group is shown in its own way
@@ -31,10 +36,18 @@ class Measures:
     suppressed: int
     columns: Mapping[str, float]  # the mean share of values that a cell covers, by quasi-identifier
     domain: Mapping[str, str]
+    kl_cost: float | None = None  # nats; None where it cannot be told which group a row is in
+    log_match: float | None = None  # the natural logarithm of the matching probability
+    rules: RuleErrors | None = None  # where they were asked for
+    class_rules: RuleErrors | None = None
+    classified: Classified | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts."""
-        return vars(self) | {"columns": dict(self.columns), "domain": dict(self.domain)}
+        asked = ("rules", "class_rules", "classified")
+        found = {name: value for name, value in vars(self).items() if name not in asked}
+        parts = {name: getattr(self, name).to_dict() for name in asked if getattr(self, name) is not None}
+        return found | {"columns": dict(self.columns), "domain": dict(self.domain)} | parts
 
     def __repr__(self) -> str:
         rows = [
@@ -42,6 +55,8 @@ class Measures:
             ("groups", f"{self.groups:,}"),
             ("suppressed rows", f"{self.suppressed:,}"),
             ("KL-divergence (nats)", f"{self.kl:.6f}"),
+            ("KL cost (nats)", _known(self.kl_cost, ",.4f")),
+            ("matching probability (ln)", _known(self.log_match, ",.4f")),
             ("generalization height", "not defined" if self.height is None else f"{self.height}"),
             ("average group size", f"{self.average:,.2f}"),
             ("discernibility", "not defined" if self.discernibility is None else f"{self.discernibility:,.0f}"),
@@ -50,14 +65,40 @@ class Measures:
         ]
         for name, share in self.columns.items():
             rows.append((f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}"))
+        for title, errors in (("rules", self.rules), ("class rules", self.class_rules)):
+            if errors is not None:
+                rows.append((f"{title}: error", f"{errors.error:.4f}"))
+                rows.append((f"  kept of {errors.found:,}", f"{errors.kept:,.1f}"))
+                rows.append(("  false", f"{errors.false:,.1f}"))
+        if self.classified is not None:
+            rows.append((f"{self.classified.column} predicted", f"{self.classified.accuracy:.4f}"))
+            rows.append(("  from the original", f"{self.classified.original:.4f}"))
+            rows.append(("  the most frequent class", f"{self.classified.majority:.4f}"))
         return "\n".join(lines_of(rows))
 
 
-def measure(release: Release | str | Path, original: Table, *, domain: Domain | None = None) -> Measures:
+def _known(number: float | None, form: str) -> str:
+    return "not known" if number is None else format(number, form)
+
+
+def measure(
+    release: Release | str | Path,
+    original: Table,
+    *,
+    domain: Domain | None = None,
+    rules: bool | Sequence[str] = False,
+    classify: str | None = None,
+    holdout: Table | None = None,
+    support: float = SUPPORT,
+    confidence: float = CONFIDENCE,
+    seeds: int = 5,
+) -> Measures:
     """What the release costs an analyst, against the table it was made from.
 
     `domain` says which values a generalized cell is spread over: those declared for its column, or those that occur in
-    the table; by default as the table says.
+    the table; by default as the table says. `rules` compares the association rules of reconstructions with those of the
+    original, over all columns or those listed; `classify` the class rules of a column, and how well a classifier
+    predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, ….
     """
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, (Generalized, Buckets)):
@@ -69,12 +110,23 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
     if found.rows != original.rows:
         got = f"{found.rows:,} rows in the release, {original.rows:,} in the table"
         raise InputError("this is not the table that was published", got=got, do="measure against the original")
+    if isinstance(found, Concealed):
+        original = found.widened(original)
     over = domain or original.domain
     levels = found.levels if isinstance(found, Generalized) else {}
+    asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
+    covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
     costs = bucket_costs(found, original, over) if isinstance(found, Buckets) else holder_costs(found, original, over)
+    match = matching(found, original, covers) if isinstance(found, Generalized) else None
+    if asked is not None and not isinstance(found, Generalized):
+        raise InputError(f"rules and classes are not measured for a {found.kind} release", do="leave them out")
+    kept = asked.answers(found, original, covers) if asked is not None and isinstance(found, Generalized) else {}
     return Measures(
         height=sum(levels.values()) if levels else None,
         rows=found.rows,
         domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in costs.columns},
+        kl_cost=None if match is None else match.kl_cost,
+        log_match=None if match is None else match.log_match,
         **vars(costs),
+        **kept,
     )

@@ -1,0 +1,214 @@
+"""Cells that carry a distribution: how often each value stands in the group, or evenly spread values shifted to that.
+
+A cell is text that a person can read, `{Student: 0.75, Professor: 0.25}`, and that a program can read back exactly:
+probabilities are short decimals or fractions, and a value that holds a character of the notation stands in quotes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from jali.encoding.hierarchy import ROOT, Hierarchy
+from jali.encoding.table import Column
+from jali.errors import InputError, nearest
+from jali.estimates.cover import Cover
+from jali.principles.base import exact
+from jali.principles.counts import Ints
+from jali.releases.covers import shares_of
+
+Start = Literal["taxonomy", "set"]
+STARTS: tuple[Start, ...] = ("taxonomy", "set")
+DIGITS = 4
+"""Up to how many decimals a probability is written as a decimal; else it is a fraction."""
+MISSING = "missing"
+ASSUMES = "the attacker already knows who is in the table"
+"""What publishing distributions rests on (Nergiz et al., Section IV); saved with the release."""
+_PLAIN = re.compile(r"[^\s{},:\"\\]+(?: [^\s{},:\"\\]+)*")
+_PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^{},:"\\]+): ([0-9./]+)(, |\}$)')
+
+
+@dataclass(frozen=True)
+class Shift:
+    """f = u + towards · (o − u): o the frequencies of the group, u even shares over what the group starts from.
+
+    Equation 3 of Nergiz et al. It starts from the node of the taxonomy that the group lies in, or from its values.
+    """
+
+    towards: Fraction = Fraction(1)
+    start: Start = "taxonomy"
+
+    def to_dict(self) -> dict[str, str]:
+        """What the manifest says of it."""
+        return {"towards": str(self.towards), "start": self.start, "pdf_assumes": ASSUMES}
+
+
+def shift_of(shows: Mapping[str, str], towards: float | Fraction | None, start: Start) -> Shift:
+    """How far the distributions are shifted; InputError where none is shown."""
+    if start not in STARTS:
+        raise InputError(f'no start "{start}"', do=nearest(str(start), STARTS))
+    if "pdf" not in shows.values() and (towards is not None or start != "taxonomy"):
+        name = "start" if towards is None else "towards"
+        raise InputError(f"{name} is about distributions, and none is shown", do='add show="pdf"')
+    share = Fraction(1) if towards is None else exact("towards", towards)
+    if not 0 <= share <= 1:
+        raise InputError("towards lies between 0 (evenly spread) and 1 (as in the group)", got=repr(towards))
+    return Shift(share, start)
+
+
+def shifted(counts: Mapping[int, int], base: Sequence[int], towards: Fraction) -> dict[int, int]:
+    """Whole numbers in the proportions of u + towards · (o − u), without a common divisor.
+
+    >>> shifted({0: 3, 1: 1}, [0, 1, 2], Fraction(1, 3))
+    {0: 17, 1: 11, 2: 8}
+    """
+    people, even = sum(counts.values()), (towards.denominator - towards.numerator) * sum(counts.values())
+    per_row = towards.numerator * len(base)
+    found = {value: even + per_row * counts.get(value, 0) for value in base}
+    divisor = math.gcd(*found.values()) if people else 1
+    return {value: weight // divisor for value, weight in found.items() if weight}
+
+
+def tallies(codes: Ints, group: Ints, groups: int, *, width: int, rows: Ints | None) -> list[dict[int, int]]:
+    """How many rows of each group have each value; `rows` is how many each record stands for."""
+    keys, index = np.unique(group * width + codes, return_inverse=True)
+    count = np.bincount(index.reshape(-1), weights=rows).astype(np.int64)
+    begin = np.searchsorted(keys // width, np.arange(groups + 1))
+    value = keys % width
+    return [dict(zip(value[a:b].tolist(), count[a:b].tolist(), strict=True)) for a, b in pairwise(begin)]
+
+
+def bases(column: Column, nodes: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """The values under each (level, node): the declared ones, else those that occur; missing only where it occurs."""
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    known = column.mask("declared").copy()
+    if column.values.null_count:
+        known[-1] &= column.present[-1]
+    found: dict[tuple[int, int], list[int]] = {}
+    for level, node in set(nodes):
+        under = (hierarchy.maps[level] == node) & known
+        found[level, node] = np.flatnonzero(under).tolist()
+    return [found[one] for one in nodes]
+
+
+def pdf_facts(
+    column: Column, weights: Sequence[Mapping[int, int]]
+) -> tuple[list[str | None], Ints, dict[str, Any]]:  # fmt: skip
+    """The cells' texts, which of them each group shows, and what the manifest says; `weights` by group and code."""
+    labels = column.labels.to_pylist()
+    number: dict[tuple[tuple[int, int], ...], int] = {}
+    of_group = [number.setdefault(tuple(sorted(one.items())), len(number)) for one in weights]
+    cells = [sorted(key, key=lambda pair: (-pair[1], pair[0])) for key in number]
+    hierarchy = column.hierarchy
+    used = sorted({code for cell in cells for code, _ in cell})
+    if hierarchy is not None and hierarchy.declared:  # all of it: that is what a suppressed row may be
+        used = sorted({*used, *(i for i, label in enumerate(labels) if label is not None)})
+    position = {code: i for i, code in enumerate(used)}
+    texts = [cell_text([labels[code] for code, _ in cell], [weight for _, weight in cell]) for cell in cells]
+    facts: dict[str, Any] = {
+        "display": "pdf", "declared": bool(hierarchy is not None and hierarchy.declared), "labels": texts,
+        "leaves": [labels[code] for code in used],
+        "members": [[position[code] for code, _ in cell] for cell in cells],
+        "weights": [[weight for _, weight in cell] for cell in cells],
+    }  # fmt: skip
+    return texts, np.array(of_group, dtype=np.int64), facts
+
+
+def group_weights(
+    counts: Sequence[Mapping[int, int]], base: Sequence[Sequence[int]], towards: Sequence[Fraction]
+) -> list[dict[int, int]]:
+    """The shifted distribution of each group, each by its own share of the way: all (groups,)."""
+    return [shifted(c, b, t) for c, b, t in zip(counts, base, towards, strict=True)]
+
+
+# Cells as text.
+
+
+def cell_text(values: Sequence[str | None], weights: Sequence[int]) -> str | None:
+    """A distribution as people read it; one value alone is shown as it is, and a missing one as a missing cell.
+
+    >>> cell_text(["Student", "Professor"], [3, 1]), cell_text(["Student"], [1]), cell_text(["a: b", None], [2, 1])
+    ('{Student: 0.75, Professor: 0.25}', 'Student', '{"a: b": 2/3, missing: 1/3}')
+    """
+    if len(values) == 1 and (values[0] is None or _is_plain(values[0])):
+        return values[0]
+    total = sum(weights)
+    parts = (f"{_name(v)}: {_number(Fraction(w, total))}" for v, w in zip(values, weights, strict=True))
+    return "{" + ", ".join(parts) + "}"
+
+
+def read_cell(text: str | None) -> dict[str | None, Fraction]:
+    """The distribution that a cell shows, exactly.
+
+    >>> read_cell("{Student: 0.75, Professor: 0.25}")
+    {'Student': Fraction(3, 4), 'Professor': Fraction(1, 4)}
+    """
+    if text is None or not text.startswith("{"):
+        return {text: Fraction(1)}
+    found: dict[str | None, Fraction] = {}
+    at = 1
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            raise InputError("not a cell with a distribution", do="give it as it was published")
+        name, at = part[1], part.end()
+        found[None if name == MISSING else json.loads(name) if name.startswith('"') else name] = Fraction(part[2])
+    return found
+
+
+def _is_plain(value: str) -> bool:
+    return value not in (MISSING, ROOT) and _PLAIN.fullmatch(value) is not None
+
+
+def _name(value: str | None) -> str:
+    if value is None:
+        return MISSING
+    return value if _is_plain(value) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(share: Fraction) -> str:
+    scaled = share * 10**DIGITS
+    return f"{scaled.numerator / 10**DIGITS:g}" if scaled.denominator == 1 else str(share)
+
+
+# What a cell covers.
+
+
+def holder_pdf(facts: Mapping[str, Any], labels: pa.Array, column: Column, everything: Ints) -> Cover:
+    """What each cell covers for the holder: exactly what is shown, and every value of his where it is suppressed."""
+    place = {text: i for i, text in enumerate(column.labels.to_pylist())}
+    node = {label: i for i, label in enumerate(facts["labels"])}
+    member: list[int] = []
+    share: list[float] = []
+    start = [0]
+    for label in labels.to_pylist():
+        if label == ROOT and facts.get("hidden"):
+            member += everything.tolist()
+            share += [1 / len(everything)] * len(everything)
+        else:
+            at = node[label]
+            names = [facts["leaves"][i] for i in facts["members"][at]]
+            if not all(name in place for name in names):
+                what = f'the values of column "{column.name}" in the release are not those of this table'
+                raise InputError(what, do="use the table that the release was made from")
+            member += [place[name] for name in names]
+            share += shares_of(facts, [at])[0]
+        start.append(len(member))
+    return Cover.sets(column.values, start, member, share)
+
+
+def levels_of(hierarchy: Hierarchy, level: int, codes: Ints, group: Ints, groups: int) -> list[tuple[int, int]]:
+    """The node of one level that each group lies in."""
+    node = np.zeros(groups, dtype=np.int64)
+    node[group] = hierarchy.maps[level][codes]
+    return [(level, int(one)) for one in node]

@@ -1,0 +1,142 @@
+"""Presence: how sure whoever holds the public table can be that each person of it is in a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.estimates.cover import Cover
+from jali.estimates.joint import summed
+from jali.principles.base import at_most
+from jali.principles.counts import Bools, Floats, Ints
+from jali.principles.presence import DeltaPresence
+from jali.releases.generalized import Generalized
+from jali.releases.original import holder_cover
+from jali.releases.published import free_name
+from jali.search.existence import TOLERANCE, alike, kernels
+
+_FAR = 2.0**40  # more than all group numbers together where a cell has one group
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """For each person of the public table the probability of being in the private one, and the same by group.
+
+    Equation 4 of the pdf-generalization paper, from the published cells alone. Whoever no published cell covers is
+    certainly not in it.
+    """
+
+    probabilities: Floats  # (people of the public table,) in its order
+    low: float  # the least of them
+    high: float  # the greatest
+    groups: pa.Table  # what each group shows, its public people, its published rows, its least and greatest probability
+    outside: int  # people of the public table whom no published cell covers
+
+    def holds(self, bounds: DeltaPresence) -> bool:
+        """Whether every probability is within the bounds; where a group's are equal they are compared exactly."""
+        return bool(self.judged(bounds).all()) and not (self.outside and bounds.exact_low > 0)
+
+    def judged(self, bounds: DeltaPresence) -> Bools:
+        """Whether each group is within the bounds: (groups,)."""
+        people, rows, low, high = (self.groups[-4 + i].to_numpy() for i in range(4))
+        even = at_most(rows, bounds.exact_high, people) & at_most(people - rows, 1 - bounds.exact_low, people)
+        inside = (low >= float(bounds.low) * (1 - 2 * TOLERANCE)) & (high <= float(bounds.high) * (1 + 2 * TOLERANCE))
+        return np.where(high - low <= TOLERANCE * high, even, inside).astype(bool)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Presence: {len(self.probabilities):,} people of the public table, {self.groups.num_rows:,} groups",
+            f"  each is in the private table with a probability of {self.low:.4g} to {self.high:.4g}",
+        ]
+        if self.outside:
+            lines.append(f"  {self.outside:,} of them are certainly not in it: no published cell covers them")
+        return "\n".join(lines)
+
+
+def presence_of(release: Generalized, public: Table) -> Presence:
+    """The presence of everybody in the public table, from what the release shows."""
+    frequencies, quasi = public.frequencies, release.of_role("quasi")
+    _require_quasi([column.name for column in quasi], public)
+    covers = [holder_cover(column, public[column.name], public.domain) for column in quasi]
+    at = [[c.name for c in public.quasi].index(column.name) for column in quasi]
+    asked = [frequencies.codes[:, i].astype(np.int64) for i in at]
+    shares = [
+        cover.density(public[column.name].values, column.name) for cover, column in zip(covers, quasi, strict=True)
+    ]
+    number, first = release._group
+    nodes = [column.codes[first].astype(np.int64) for column in quasi]
+    group = _groups(asked, shares, covers, nodes)
+    likely = np.ones(len(group))
+    for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
+        likely *= _share(codes, density, cover, node[group])
+    people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=len(group)).astype(np.int64)
+    rows = np.bincount(number, minlength=len(first))
+    likely[group < 0] = 0.0
+    probability, low, high, size = _by_group(group, likely, people, rows)
+    each = probability[frequencies.row_combination]
+    each = each if public.multiplicity is None else np.repeat(each, public.multiplicity)
+    shown = release.groups.select([column.name for column in quasi])
+    for name, found in (("people", size), ("present", rows), ("low", low), ("high", high)):
+        shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
+    outside = int(people[probability == 0].sum())
+    return Presence(each, float(each.min()), float(each.max()), shown, outside)
+
+
+def _require_quasi(names: list[str], public: Table) -> None:
+    known = [column.name for column in public.quasi]
+    if sorted(names) != sorted(known):
+        raise InputError(
+            "the public table has other quasi-identifiers than the release",
+            got=", ".join(known),
+            do=f"read it with quasi={names}",
+        )
+
+
+Density = tuple[Ints, Ints, Floats]
+
+
+def _groups(asked: list[Ints], shares: list[Density], covers: list[Cover], nodes: list[Ints]) -> Ints:
+    """The published group that covers each combination, -1 for none; InputError where two do."""
+    dense = [(value, node, np.ones(len(value))) for value, node, _ in shares]
+    mass = np.arange(len(nodes[0]), dtype=np.float64) + 1.0 + _FAR
+    found = summed(asked, dense, [cover.nodes for cover in covers], nodes, mass)
+    if bool((found >= 2 * _FAR).any()):
+        raise InputError(
+            "cells of two groups overlap, so that presence cannot be told",
+            do='show sets, intervals or distributions: show="pdf"',
+        )
+    group: Ints = np.where(found > 0, found - _FAR - 1.0, -1.0).astype(np.int64)
+    return group
+
+
+def _share(codes: Ints, found: Density, cover: Cover, nodes: Ints) -> Floats:
+    """How likely each value is in its node, 0 where it cannot be."""
+    value, node, share = found
+    key = value * cover.nodes + node
+    order = np.argsort(key)
+    key, share = key[order], share[order]
+    wanted = codes * cover.nodes + nodes
+    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    return np.where(key[at] == wanted, share[at], 0.0)
+
+
+def _by_group(group: Ints, likely: Floats, people: Ints, rows: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+    """The probability of each combination, the least and greatest of each group, and the people of each."""
+    groups = len(rows)
+    possible = np.bincount(group[likely > 0], weights=people[likely > 0], minlength=groups)
+    if bool((possible < rows).any()):
+        raise InputError(
+            "a group of the release has more rows than the public table has people for it",
+            do="give the public table that the release was made beside",
+        )
+    inside = np.flatnonzero(group >= 0)
+    found = alike(likely[inside], people[inside], group[inside], groups)
+    each = kernels().existences(found.likely, found.many, found.start, rows.astype(np.int64))
+    probability = np.zeros(len(group))
+    probability[inside] = each[found.entry]
+    low, high = np.minimum.reduceat(each, found.start[:-1]), np.maximum.reduceat(each, found.start[:-1])
+    return probability, low, high, np.add.reduceat(found.many, found.start[:-1])

@@ -1,0 +1,8 @@
+"""jali.presence: whether somebody of a public table can be told to be in a private one."""
+
+from __future__ import annotations
+
+from jali.releases.presence import Presence
+from jali.search.existence import existence
+
+__all__ = ["Presence", "existence"]

@@ -1,0 +1,230 @@
+"""Compiled existence: the least and the greatest probability of many groups, fast enough to try many shifts.
+
+The same way as `existence`, which says it for every member.
+"""
+# mypy: disable-error-code="untyped-decorator,no-any-return"
+# numba's decorator has no types, and so what a kernel calls returns Any.
+# ruff: noqa: PLR0917
+# Kernels call each other by position.
+
+from __future__ import annotations
+
+from math import ceil, exp, log, sqrt
+
+import numpy as np
+
+from jali.principles.counts import Floats, Ints
+from jali.search.existence import TOLERANCE
+from jali.search.kernels import inner, njit
+
+UNSURE = 1e-9
+"""How near to a bound rounded likelihoods decide nothing."""
+_TINY = 1e-24  # ends of a distribution below this are cut off
+_TAIL = 50.0
+_BINS = 48  # likelihoods that rounding leaves
+
+
+@inner
+def _tilted(odds: Floats, many: Ints, present: int) -> float:
+    """The factor at which `present` successes are expected (odds are at most 1)."""
+    total, least = 0, 1.0
+    for i in range(len(odds)):
+        total += many[i]
+        least = min(least, odds[i])
+    low, high = log(present / total) - 1.0, -log(least) + log(present / (total - present)) + 1.0
+    shift = 0.5 * (low + high)
+    for _ in range(200):
+        factor, excess, slope = exp(shift), -float(present), 0.0
+        for i in range(len(odds)):
+            q = factor * odds[i] / (1.0 + factor * odds[i])
+            excess += many[i] * q
+            slope += many[i] * q * (1.0 - q)
+        if abs(excess) < 1e-3 * max(1.0, sqrt(slope)):
+            break
+        if excess > 0:
+            high = shift
+        else:
+            low = shift
+        step = shift - excess / slope if slope > 0 else low
+        shift = step if low < step < high else 0.5 * (low + high)
+    return exp(shift)
+
+
+@inner
+def _binomial(x: float, trials: int, part: Floats) -> tuple[int, int]:
+    """The mass of equal trials around its mode, and the numbers of successes it begins and ends with."""
+    q = x / (1.0 + x)
+    mode = min(int((trials + 1) * q), trials)
+    reach = ceil(_TAIL / 3 + sqrt(_TAIL * _TAIL / 9 + 2 * _TAIL * trials * q * (1.0 - q))) + 2
+    first, last = max(0, mode - reach), min(trials, mode + reach)
+    part[mode - first] = 1.0
+    whole = 1.0
+    for j in range(mode, last):
+        part[j + 1 - first] = part[j - first] * ((trials - j) / (j + 1)) * x
+        whole += part[j + 1 - first]
+    for j in range(mode, first, -1):
+        part[j - 1 - first] = part[j - first] * (j / (trials - j + 1)) / x
+        whole += part[j - 1 - first]
+    while last > first and part[last - first] < _TINY * whole:
+        last -= 1
+    for j in range(last - first + 1):
+        part[j] /= whole
+    return first, last
+
+
+@inner
+def _add_one(mass: Floats, low: int, high: int, q: float) -> int:
+    r = 1.0 - q
+    for j in range(high + 1, low, -1):
+        mass[j] = mass[j] * r + mass[j - 1] * q
+    mass[low] *= r
+    return high + 1
+
+
+@inner
+def _successes(odds: Floats, many: Ints, mass: Floats, room: Floats, part: Floats) -> tuple[int, int]:
+    """The mass of the number of successes, and between which numbers it lies."""
+    low = high = 0
+    mass[0] = 1.0
+    for i in range(len(odds)):
+        q = odds[i] / (1.0 + odds[i])
+        if many[i] * q * (1.0 - q) * 4.0 + 60.0 > many[i]:
+            for _ in range(many[i]):
+                high = _add_one(mass, low, high, q)
+                while mass[high] < _TINY:
+                    mass[high] = 0.0
+                    high -= 1
+                while mass[low] < _TINY:
+                    mass[low] = 0.0
+                    low += 1
+            continue
+        first, last = _binomial(odds[i], many[i], part)
+        for j in range(low + first, high + last + 1):
+            room[j] = 0.0
+        for a in range(first, last + 1):
+            share = part[a - first]
+            for j in range(low, high + 1):
+                room[a + j] += share * mass[j]
+        for j in range(low, high + 1):
+            mass[j] = 0.0
+        low, high = low + first, high + last
+        while room[high] < _TINY:
+            high -= 1
+        while room[low] < _TINY:
+            low += 1
+        for j in range(low, high + 1):
+            mass[j] = room[j]
+    return low, high
+
+
+@inner
+def _one(mass: Floats, low: int, high: int, odds: float, present: int) -> float:
+    """The probability of one member whose odds these are."""
+    q, r, g = odds / (1.0 + odds), 1.0 / (1.0 + odds), 0.0
+    if q <= 0.5:
+        for j in range(low, present):
+            g = (mass[j] - q * g) / r
+        return q * g / mass[present]
+    for j in range(high, present, -1):
+        g = (mass[j] - r * g) / q
+    return 1.0 - r * g / mass[present]
+
+
+@inner
+def _extremes(odds: Floats, many: Ints, present: int, least: float, most: float) -> tuple[float, float]:
+    """The probabilities of the least and the most likely member of a group; odds are at most 1 and above 0."""
+    total = 0
+    for i in range(len(odds)):
+        total += many[i]
+    if present == total:
+        return 1.0, 1.0
+    factor = _tilted(odds, many, present)
+    mass, room, part = np.zeros(total + 2), np.zeros(total + 2), np.zeros(total + 2)
+    low, high = _successes(odds * factor, many, mass, room, part)
+    return _one(mass, low, high, least * factor, present), _one(mass, low, high, most * factor, present)
+
+
+@inner
+def _binned(odds: Floats, many: Ints, least: float, up: bool) -> tuple[Floats, Ints]:
+    """The odds rounded up or down to a few; one member of the least and of the greatest (1) stay as they are."""
+    binned, count = np.zeros(_BINS + 3), np.zeros(_BINS + 3, np.int64)
+    width = -log(least) / _BINS
+    for b in range(_BINS + 1):
+        binned[b] = exp(-width * b)
+    binned[_BINS], binned[_BINS + 1], binned[_BINS + 2] = least, 1.0, least
+    for i in range(len(odds)):
+        b = min(max(int(-log(odds[i]) / width), 0), _BINS - 1)
+        count[b if up else b + 1] += many[i]
+    count[0 if up else 1] -= 1  # the greatest
+    count[_BINS - 1 if up else _BINS] -= 1  # the least
+    count[_BINS + 1] = count[_BINS + 2] = 1
+    kept = count > 0
+    return binned[kept], count[kept]
+
+
+@inner
+def _within(likely: Floats, people: Ints, present: int, low: float, high: float, few: int) -> bool:
+    """Whether everybody of a group is within the bounds.
+
+    The more likely the others, the less likely a member. So with the likelihoods of the others rounded up, and rounded
+    down, to a few, a group of many is often decided quickly.
+    """
+    odds, many = likely[likely > 0] / likely.max(), people[likely > 0]
+    least = odds.min()
+    if len(odds) < len(likely) and low > 0:
+        return False
+    if len(odds) > few:
+        binned, count = _binned(odds, many, least, True)
+        under = _extremes(binned, count, present, least, 1.0)
+        if under[1] > high * (1 + UNSURE):
+            return False
+        binned, count = _binned(odds, many, least, False)
+        over = _extremes(binned, count, present, least, 1.0)
+        if over[0] < low * (1 - UNSURE):
+            return False
+        if _inside(under[0], over[1], low, high):
+            return True
+    found = _extremes(odds, many, present, least, 1.0)
+    return _inside(found[0], found[1], low, high)
+
+
+@inner
+def _inside(least: float, most: float, low: float, high: float) -> bool:
+    return least >= low * (1 - TOLERANCE) and most <= high * (1 + TOLERANCE)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def within_bounds(
+    likely: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats, few: int
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether everybody of each group is within the bounds; not all of a group are equally likely.
+
+    Members are sorted by group: `start` (groups + 1,); of more than `few` members the likelihoods are rounded first.
+    """
+    verdict = np.zeros(len(present), np.bool_)
+    for g in range(len(present)):
+        inside = slice(start[g], start[g + 1])
+        verdict[g] = _within(likely[inside], people[inside], present[g], bounds[0], bounds[1], few)
+    return verdict
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def existences(likely: Floats, many: Ints, start: Ints, present: Ints) -> Floats:
+    """`existence` for many groups: entries are sorted by group, and each stands for `many` members: (entries,).
+
+    All likelihoods are positive, and no group has more present than members.
+    """
+    result = np.empty(len(likely))
+    for g in range(len(present)):
+        a, b, n = start[g], start[g + 1], present[g]
+        total = many[a:b].sum()
+        if b - a == 1 or n in (0, total):
+            result[a:b] = n / total
+            continue
+        odds = likely[a:b] / likely[a:b].max()
+        odds = odds * _tilted(odds, many[a:b], n)
+        mass, room, part = np.zeros(total + 2), np.zeros(total + 2), np.zeros(total + 2)
+        low, high = _successes(odds, many[a:b], mass, room, part)
+        for i in range(a, b):
+            result[i] = _one(mass, low, high, odds[i - a], n)
+    return result
