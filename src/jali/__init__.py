@@ -81,7 +81,7 @@ _WHERE = {
     "write_hierarchy": "jali.encoding.taxonomy",
 }
 
-_MODULES = {"datasets": "jali.datasets", "presence": "jali.risk.presence"}
+_MODULES = {"datasets": "jali.datasets", "disclosure": "jali.risk.disclosure", "presence": "jali.risk.presence"}
 
 __all__ = [
     "AlphaAnonymity",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +50,7 @@ def matching(release: Generalized, original: Table, covers: Mapping[str, Cover])
     for column in release.of_role("quasi"):
         node = column.codes[place].astype(np.int64)[group[first]]
         log_share += _log_shares(covers[column.name], original[column.name], first, node)
-    cost = -float(count @ log_share)
+    cost = -math.fsum((count * log_share).tolist())  # whatever the order in which groups were published
     value, _ = combine([(c.codes, len(c.values)) for c in original.sensitive], original.records)
     alike, _ = combine([(group, int(group.max()) + 1), (value, int(value.max()) + 1)], original.records)
     cells, _ = combine([(together, len(first)), (value, int(value.max()) + 1)], original.records)
@@ -106,4 +107,4 @@ def _log_factorials(counts: NDArray[Any]) -> float:
     """Σ ln c!."""
     whole = np.rint(counts).astype(np.int64)
     upto = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(whole.max(initial=0)) + 1)))])
-    return float(upto[whole].sum())
+    return float(np.bincount(whole, minlength=len(upto)) @ upto)
