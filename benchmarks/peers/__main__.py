@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import jali
+from benchmarks.peers.estimates import marginals
 from benchmarks.table import show, timed
 from jali.datasets.hierarchies import rows
 from jali.search.mondrian import mondrian
@@ -145,6 +146,7 @@ def _levels(column: str, frame: Any) -> list[tuple[str, ...]]:
 
 PEERS: dict[str, tuple[Any, int]] = {
     "pycanon": (auditing, 45_222), "anjana": (full_domain, 45_222), "anonypy": (boxes, 30_000),
+    "mbi": (marginals, 45_222),
 }  # fmt: skip
 
 

@@ -113,11 +113,14 @@ def test_few_buckets_matter_and_are_found(rows: Rows, k: int) -> None:
     free = w.least_false(found, k + 1)
     everything = w.folded(free[:-1], w.targeted(free, found))[1]
     assert np.allclose(w.least_ratios(found, k), everything, rtol=1e-13, atol=0)
-    few = few_that_matter(matrix, k)
+    seen = few_that_matter(matrix, k)
+    few = seen.groups
     assert np.allclose(w.least_ratios(found.take(few), k), everything, rtol=1e-13, atol=0)
     negated = [[max(h / n for h, n in zip(*w.by_negations(b, m), strict=True)) for m in range(k + 1)]
                for b in (found, found.take(few))]  # fmt: skip
     assert negated[0] == negated[1]
+    assert (seen.lowest, seen.highest) == (matrix.min(), matrix.max())
+    assert seen.fewest == min(sum(n > 0 for n in row) for row in rows)
 
 
 def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape() -> None:

@@ -52,7 +52,9 @@ METHODS = {
     "suppress": lambda *a, **k: jali.generalize(*a, suppress=0.4, **k),
     "partition": jali.partition,
     "relaxed": lambda *a, **k: jali.partition(*a, mode="relaxed", **k),
+    "partition, suppress": lambda *a, **k: jali.partition(*a, suppress=0.4, **k),
     "recode": jali.recode,
+    "recode, suppress": lambda *a, **k: jali.recode(*a, suppress=0.4, **k),
 }
 methods = st.sampled_from(sorted(METHODS))
 shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction("0.66"), Fraction(1)])
@@ -78,6 +80,28 @@ def text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+@pytest.mark.parametrize("text", [
+    "{", "{}", "{a: 0.5", "{a: 0.5}", "{a: 1/0}", "{a: 1//2, b: 0.5}", "{a: 0.5, b: 0.6}", "{a 1}", '{"a: 1}', "{a: .}",
+])  # fmt: skip
+def test_a_cell_that_is_no_distribution_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a cell with a distribution"):
+        read_cell(text)
+
+
+def test_a_manifest_that_says_something_else_than_the_cells_is_refused(tmp_path: Path) -> None:
+    """People read the texts, programs the weights: they are the same, or the release is not opened."""
+    table = jali.table(pa.table({"age": [1, 1, 1, 2], "ill": list("abab")}), quasi=["age"], sensitive=["ill"])
+    path = published("partition", table, 4, show="pdf").save(tmp_path / "out") / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    facts = next(column for column in manifest["columns"] if column["role"] == "quasi")["hierarchy"]
+    assert facts["weights"] == [[3, 1]]
+    for weights in ([[2, 1]], [[3]], [[3, 0]]):
+        facts["weights"] = weights
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        with pytest.raises(InputError, match="does not describe its tables"):
+            jali.load(path.parent)
+
+
 @given(tables(), methods)
 def test_a_cell_says_how_often_each_value_stands_in_its_group(table: Table, method: str) -> None:
     """Theorem 2: the frequencies of the group, read from the published cell alone, exactly."""
@@ -99,7 +123,7 @@ def test_a_shifted_cell_lies_on_the_way_from_even_shares_to_the_frequencies(
 ) -> None:
     """Equation 3, from the values of the group and from the smallest node of the taxonomy."""
     for start in ("set", "taxonomy"):
-        release = published(method, table, show={"tree": "pdf"} if method != "recode" else "pdf", towards=towards,
+        release = published(method, table, show="pdf" if "recode" in method else {"tree": "pdf"}, towards=towards,
                             start=start)  # fmt: skip
         if release is None:
             return
@@ -152,6 +176,54 @@ def test_a_release_with_distributions_comes_back_as_it_was(table: Table, method:
                 assert one.to_pylist() == other.to_pylist()
             assert jali.measure(loaded, table).kl == pytest.approx(jali.measure(release, table).kl, abs=1e-12)
             assert repr(loaded).split("Cost")[0] == repr(release).split("Cost")[0]
+
+
+def lonely() -> Table:
+    """Twenty people of whom two stand out: nobody else has their town, or their age."""
+    frame = {
+        "age": [20, 21] * 9 + [95, 96], "tree": ["a", "b", "b"] * 6 + ["d", "c"],
+        "town": ["Ulm"] * 18 + ["Xanten", "Yverdon"], "ill": ["flu", "cold"] * 10,
+    }  # fmt: skip
+    quasi = {"age": jali.bands(5), "tree": jali.taxonomy(TREE), "town": jali.suppress()}
+    return jali.table(pa.table(frame), quasi=quasi, sensitive=["ill"])
+
+
+SUPPRESSED = [name for name in sorted(METHODS) if "suppress" in name]
+
+
+@pytest.mark.parametrize("method", SUPPRESSED)
+@pytest.mark.parametrize("show", ["taxonomy", "interval", "set", "pdf"])
+def test_suppressed_rows_come_back_whatever_is_shown_of_the_others(method: str, show: str, tmp_path: Path) -> None:
+    """Saved, loaded, verified and measured, they are as many as before, and the costs are the same."""
+    if (method, show) == ("recode, suppress", "interval"):
+        return
+    table = lonely()
+    release = published(method, table, show=show)
+    assert release.manifest.counts["suppressed"] == 2
+    for form in ("csv", "parquet"):
+        loaded: Any = jali.load(release.save(tmp_path / form, format=form))
+        loaded.verify()
+        assert loaded.manifest.counts == release.manifest.counts
+        assert int(loaded.hidden_rows.sum()) == 2
+        one, other = jali.measure(release, table), jali.measure(loaded, table)
+        assert (other.suppressed, other.kl, other.kl_cost) == pytest.approx((2, one.kl, one.kl_cost))
+        assert [row for row in loaded.groups.to_pylist() if row["town"] == "*" and row["tree"] == "*"]
+
+
+@pytest.mark.parametrize("method", SUPPRESSED)
+@pytest.mark.parametrize("how", [
+    {"towards": 1}, {"towards": 0.5}, {"towards": 0}, {"towards": 0.5, "start": "set"},
+])  # fmt: skip
+def test_no_cell_and_no_word_of_the_manifest_names_what_only_suppressed_rows_have(
+    method: str, how: dict[str, Any], tmp_path: Path
+) -> None:
+    """Even shares go over the values that other rows show, where none were declared."""
+    release = published(method, lonely(), show="pdf", **how)
+    assert release.manifest.counts["suppressed"] == 2
+    folder = release.save(tmp_path / "out")
+    told = repr(release) + "".join(path.read_text("utf-8") for path in folder.iterdir())
+    assert "Ulm" in told
+    assert not [word for word in ("Xanten", "Yverdon", "95", "96") if f'"{word}"' in told or f"{word}:" in told]
 
 
 @settings(max_examples=25)

@@ -296,6 +296,8 @@ def random_case(seed: int) -> tuple[Table, list[jali.principles.Principle], dict
         "mode": ["strict", "relaxed"][random.integers(2)],
         "split": ["range", "entropy", "kl"][random.integers(3)],
     }
+    if options["split"] == "kl" and random.random() < 0.5:
+        options["similarity"] = "pdf"
     return table, principles, options
 
 

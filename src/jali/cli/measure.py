@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
+    from jali.releases.marginals import Marginals
 
 
 @click.command()
@@ -57,11 +58,12 @@ def measure(
     from jali.releases.base import load
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
+    from jali.releases.marginals import Marginals
 
     if job is None and original is None:
         raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    if not isinstance(found, (Generalized, Buckets)):
+    if not isinstance(found, (Generalized, Buckets, Marginals)):
         raise InputError(f"a {found.kind} release cannot be measured")
     table = original_table(found, original, job, separator, encoding)
     others = None if holdout is None else original_table(found, holdout, job, separator, encoding)
@@ -76,7 +78,11 @@ def measure(
 
 
 def original_table(
-    release: Generalized | Buckets, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
+    release: Generalized | Buckets | Marginals,
+    original: Path | None,
+    job: Path | None,
+    separator: str | None,
+    encoding: str | None,
 ) -> Table:
     """The table that a release was made from, read as its job says, else as the release tells."""
     if job is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jali.progress import Step
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
+    from jali.releases.marginals import Marginals
 
 QUIET = "jali.quiet"
 
@@ -148,7 +149,7 @@ def generalized(path: Path) -> Generalized:
     return release
 
 
-def read_like(release: Generalized | Buckets, source: Path, **reading: Any) -> Table:
+def read_like(release: Generalized | Buckets | Marginals, source: Path, **reading: Any) -> Table:
     """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
     from jali.releases.original import builders
     from jali.sources.files import read

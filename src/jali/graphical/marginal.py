@@ -114,7 +114,7 @@ class Domain:
         found = [ABSENT] * len(self.attributes)
         for name, level in levels.items():
             if name not in self.names:
-                raise InputError(f'no quasi-identifier or sensitive column "{name}"', do=nearest(name, self.names))
+                raise InputError(f'no quasi-identifier or sensitive column "{name}"', do=nearest(str(name), self.names))
             at = self.names.index(name)
             found[at] = _checked(self.attributes[at], level)
         if all(level == ABSENT for level in found):

@@ -98,7 +98,8 @@ class Checker:
     _blocks: dict[tuple[int, ...], Block] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.epsilon is not None and not 0 <= self.epsilon < 1:
+        number = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
+        if self.epsilon is not None and not (number and 0 <= self.epsilon < 1):
             raise InputError("epsilon must be a number from 0 to below 1", got=repr(self.epsilon))
         names = tuple(column for column, _ in self.columns)
         zero = np.zeros(1, dtype=np.int64)

@@ -17,7 +17,7 @@ from jali.graphical.estimate import MarginalColumn
 from jali.graphical.marginal import Attribute
 from jali.principles.counts import Ints, Sensitive
 from jali.releases.covers import cover_of
-from jali.releases.published import hierarchy_facts
+from jali.releases.published import Published, hierarchy_facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,18 @@ class Chain:
     def column(self) -> MarginalColumn:
         """The column as an estimate sees it."""
         return MarginalColumn(self.name, self.kind, self.role, self.cover)
+
+    @property
+    def published(self) -> Published:
+        """The column at its finest published level, without rows; one that no marginal has is always *."""
+        labels = pa.array(self.labels[0] if self.labels else [ROOT], pa.string())
+        level = self.levels[0] if self.levels else 0
+        none = np.zeros(0, dtype=np.int64)
+        if self.role == "sensitive":
+            judged = self.judged if self.labels else None
+            return Published(self.name, "sensitive", self.kind, labels, none, self.cover, judged=judged)
+        root = None if self.labels else 0
+        return Published(self.name, "quasi", self.kind, labels, none, self.cover, level, dict(self.facts), None, root)
 
     @property
     def judged(self) -> tuple[Sensitive, Ints]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
+from jali.estimates.base import generator
 from jali.graphical.fit import LARGEST, cells_of, divergence, fit
 from jali.graphical.marginal import Cache, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import Divergence, tree_of
@@ -51,7 +52,8 @@ def marginals(
     allows the relaxed check of diversity where the exact one is too large: a weaker promise, and the release says so.
     """
     required = principles_of(principles)
-    _check_asked(search, time_limit)
+    _check_asked(table, search, time_limit)
+    random = generator(seed)
     require_two(table)
     table = only_present(table)
     cache = Cache.of(table)
@@ -60,7 +62,7 @@ def marginals(
     with watched("searching for marginals", on_step) as step:
         checker = Checker(cache, required, columns_of(table), epsilon)
         problem = Problem(Divergence(cache), checker, mask, max_sensitive, deadline, step)
-        found = select(problem, search, seed=seed)
+        found = select(problem, search, seed=random)
     told = {"name": "marginals", "base": base is not None, "search": search, "max_sensitive": max_sensitive}
     told |= {"complete": found.complete} | ({} if epsilon is None else {"epsilon": epsilon})
     if found.verdict.relaxed:
@@ -81,17 +83,25 @@ def inject(
     on_step: Step | None = None,
 ) -> Marginals:
     """The base release among as many marginals as can safely be added to it: `marginals` with this base."""
+    if base is None:
+        raise InputError("inject needs a base release", do="name one, or use jali.marginals to search from scratch")
     return marginals(
         table, principles, base=base, search=search, max_sensitive=max_sensitive, seed=seed, time_limit=time_limit,
         epsilon=epsilon, on_step=on_step,
     )  # fmt: skip
 
 
-def _check_asked(search: str, limit: object) -> None:
+def _check_asked(table: object, search: str, limit: object) -> None:
+    _require_table(table)
     if search not in SEARCHES:
         raise InputError(f'no search "{search}"', do=nearest(str(search), SEARCHES))
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0):
         raise InputError("time_limit is a number of seconds above 0", got=repr(limit))
+
+
+def _require_table(table: object) -> None:
+    if not isinstance(table, Table):
+        raise InputError("marginals are counted in a jali table", do="use jali.read or jali.table")
 
 
 def publish_collection(
@@ -219,7 +229,9 @@ def check_marginals(
     table: Table, collection: Sequence[Mapping[str, int]], principles: Requirement, *, epsilon: float | None = None
 ) -> CollectionVerdict:
     """Whether these marginals (the level of each column that one has) keep every promise when published together."""
-    if isinstance(collection, Mapping) or not collection:
+    _require_table(table)
+    listed = isinstance(collection, Sequence) and all(isinstance(levels, Mapping) for levels in collection)
+    if not listed or not collection:
         raise InputError("a collection is a list of marginals", do='e.g. [{"age": 2, "occupation": 0}, {"race": 0}]')
     table = only_present(table)
     cache = Cache.of(table)

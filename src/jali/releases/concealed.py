@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError, nearest
+from jali.principles.counts import Bools
 from jali.principles.presence import DeltaPresence
 from jali.progress import Step, watched
 from jali.releases.asked import require_two
@@ -39,10 +42,21 @@ SEARCHES: tuple[Search, ...] = ("lattice", "partition")
 
 KNOWN_ALGORITHM: dict[bool, str] = {
     False: "whoever knows the algorithm learns that no finer groups kept the bounds",
-    True: "whoever knows the algorithm learns how far each group could be shifted, and so more than the distributions "
-    "say (reversibility)",
+    True: "whoever knows the algorithm can often work out how far a group was shifted, and from that the frequencies "
+    "of its private rows, which say more than the distributions (reversibility)",
 }
 """What the algorithm gives away, without and with shifted distributions; saved with the release."""
+
+
+@dataclass(frozen=True, eq=False)
+class Widened(Column):
+    """A private column in a larger domain: what counts as occurring are the values that the cells may be about."""
+
+    occurring: Bools = field(kw_only=True)  # (values,)
+
+    @cached_property
+    def present(self) -> Bools:
+        return self.occurring
 
 
 class Concealed(Generalized):
@@ -54,12 +68,12 @@ class Concealed(Generalized):
     def beside(self, public: Table) -> Concealed:
         """The same release, with the public table to judge it by at hand; that is never saved."""
         made = type(self)(self.columns, self.manifest, origin=self.origin)
-        made.search, made._places, made._public = self.search, self._places, public
+        made.search, made._places, made._public = self.search, self._places, _table("public", public)
         return made
 
     def presence(self, public: Table | None = None) -> Presence:
         """For each person of the public table the probability of being in this one, from the published cells alone."""
-        known = self._public if public is None else public
+        known = self._public if public is None else _table("public", public)
         if known is None:
             raise InputError(
                 "presence can only be told beside the public table", do="give it: release.presence(public=…)"
@@ -67,13 +81,23 @@ class Concealed(Generalized):
         return presence_of(self, known)
 
     def verify(self, public: Table | None = None) -> None:
-        """Judge the bounds again from the published cells and the public table; a broken one is an InternalError."""
+        """Judge the bounds again from the published cells and the public table.
+
+        A broken one is an InternalError, or an InputError where it is judged beside a table that the caller gives.
+        """
         presence = self.presence(public)
+        if not self.principles:
+            raise InputError("the release promises no bounds of presence", do="get the release again")
         for principle in self.principles:
-            if not isinstance(principle, DeltaPresence) or not presence.holds(principle):
-                raise InternalError(
-                    f"the release does not keep {principle!r}; nothing was written: please report this bug"
+            if isinstance(principle, DeltaPresence) and presence.holds(principle):
+                continue
+            if public is not None:
+                raise InputError(
+                    f"beside this public table the release does not keep {principle!r}",
+                    got=f"{presence.low:.4g} to {presence.high:.4g}",
+                    do="give the public table that it was made beside; if it is that, do not use the release",
                 )
+            raise InternalError(f"the release does not keep {principle!r}; nothing was written: please report this bug")
 
     def kept(self) -> dict[str, bool]:
         """Whether each promise is kept, where the public table is at hand to judge it."""
@@ -94,7 +118,7 @@ class Concealed(Generalized):
         named = [] if shown is None or shown.facts is None else shown.facts.get("leaves", [])
         known = set(column.labels.to_pylist())
         more = [text for text in named if text not in known]
-        if not more or column.declared:
+        if not more or column.declared:  # a declared domain is the same for both tables
             return column
         both = [
             column.values,
@@ -102,7 +126,7 @@ class Concealed(Generalized):
         ]
         values = v.ordered(pa.concat_arrays(both))
         codes = v.places(values, column.values)[column.codes]
-        return replace(column, values=values, codes=codes, hierarchy=None)
+        return _widened(replace(column, values=values, hierarchy=None), codes, np.ones(len(values), dtype=bool))
 
     def _read_back(self, folder: Path) -> Generalized:
         written = load(folder)
@@ -139,7 +163,8 @@ def conceal(
     _require_choice("search", search, SEARCHES)
     _require_choice("shift", shift, SHIFTS)
     _require_steps(steps, shift)
-    require_two(private)
+    require_two(_table("private", private))
+    _table("public", public)
     shows = _shows(public, search, shift, show)
     private = only_present(private)
     frame = framed(private, public)
@@ -156,6 +181,12 @@ def conceal(
     release = _publish(private, public, bounds, method, cells=_cells(frame, screen, shows, members, far), frame=frame)
     release.search = {"checked": screen.checked, "nodes": screen.nodes}
     return release
+
+
+def _table(which: str, given: object) -> Table:
+    if not isinstance(given, Table):
+        raise InputError(f"the {which} table must be a jali table", do="use jali.read or jali.table")
+    return given
 
 
 def _require_choice(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -221,9 +252,16 @@ def _publish(
     return release
 
 
+def _widened(column: Column, codes: NDArray[np.integer], occurring: Bools) -> Column:
+    return Widened(
+        column.name, column.role, column.values, codes, column.hierarchy, column.judges_groups, occurring=occurring
+    )
+
+
 def _in_public_domain(private: Table, frame: Framed) -> Table:
     """The private table with the public table's domains and hierarchies."""
-    known = {c.name: replace(c, codes=frame.codes[frame.place, i]) for i, c in enumerate(frame.table.quasi)}
+    codes = frame.codes[frame.place]
+    known = {c.name: _widened(c, codes[:, i], c.present) for i, c in enumerate(frame.table.quasi)}
     columns = tuple(known.get(column.name, column) for column in private.columns)
     return replace(private, columns=columns, domain=frame.table.domain)
 

@@ -229,7 +229,7 @@ def _distributions(column: Column, found: Members, shift: Shift, level: int | No
             nodes = [(int(a), int(b)) for a, b in zip(*_smallest(column.hierarchy, found), strict=True)]
         else:
             nodes = levels_of(column.hierarchy, level, found.codes, found.group, found.groups)
-        base = bases(column, nodes)
+        base = bases(column, nodes, found.codes)
     return publish_weights(column, found.records, group_weights(counts, base, [shift.towards] * found.groups))
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from jali.graphical.marginal import ABSENT, Marginal
 from jali.graphical.maxent import Tree, finest
 from jali.releases.chains import Chain
 
-LETTER, ROW, GAP = 8, 20, 56
-"""Sizes in the picture: of a letter and a line, and between levels of the tree."""
+LETTER, ROW, PAD, STEP = 7, 20, 12, 36
+"""Sizes in the picture: of a letter, of a line, within and around boxes, and from a box to those that hang on it."""
 
 
 def sentences(chains: Sequence[Chain], marginals: Sequence[Marginal], tree: Tree | None) -> tuple[str, ...]:
@@ -65,63 +65,59 @@ def _lines(chains: Sequence[Chain], marginal: Marginal) -> list[str]:
 
 # -- the picture -------------------------------------------------------------------------------------------------
 
+STYLE = (
+    "rect{fill:#f7f5ef;stroke:#8a857a}path{fill:none;stroke:#8a857a;shape-rendering:crispEdges}"
+    "text{font:13px sans-serif;fill:#222}"
+    ".name{font-weight:600}.shared{fill:#777;font-style:italic}.sensitive{fill:#a3341f}"
+)
+
 
 def drawn(chains: Sequence[Chain], marginals: Sequence[Marginal], tree: Tree | None) -> str:
-    """The junction tree as SVG: a box for each marginal, and what neighbours share on the line between them."""
+    """The junction tree as SVG: a box for each marginal, below the one that it hangs on, and what the two share.
+
+    Boxes stand below each other and further to the right the deeper they hang, so that nothing crosses; they are
+    numbered as the published tables are, and sensitive columns stand out.
+    """
     if tree is None:
         tree = Tree(tuple(marginals), (-1,) * len(marginals), (marginals[0],) * len(marginals))
-    place = _places(tree)
-    width = ROW + LETTER * max(len(line) for marginal in tree.marginals for line in _lines(chains, marginal))
-    tall = [ROW * (len(marginal.attributes) + 1) for marginal in tree.marginals]
-    deep = [depth for _, depth in place]
-    rows = [max(tall[i] for i in range(len(tall)) if deep[i] == d) for d in range(max(deep) + 1)]
-    labels = [
-        ROW * max((len(tree.separators[i].attributes) for i in range(len(deep)) if deep[i] == d), default=0)
-        for d in range(len(rows))
-    ]
-    tops = [sum(rows[:d]) + sum(labels[1 : d + 1]) + GAP * d + ROW for d in range(len(rows))]
-    boxes = [(ROW + x * (width + ROW), tops[d]) for x, d in place]
-    parts = []
-    for i, (x, y) in enumerate(boxes):
-        if tree.parent[i] >= 0:
-            above = boxes[tree.parent[i]]
-            parts.append(_line(above[0] + width // 2, above[1] + tall[tree.parent[i]], x + width // 2, y))
-            shared = _lines(chains, tree.separators[i]) or ["nothing shared"]
-            parts += _texts(shared, x + width // 2 + 8, y - ROW * len(shared), "shared")
-        parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{tall[i]}" rx="6"/>')
-        parts += _texts(_lines(chains, tree.marginals[i]), x + 12, y + ROW, "column")
-    wide = max(x for x, _ in boxes) + width + width // 2 + ROW  # what is shared stands beside its line
-    high = max(y + tall[i] for i, (_, y) in enumerate(boxes)) + ROW
-    style = "rect{fill:#f7f5ef;stroke:#555}line{stroke:#555}text{font:13px sans-serif;fill:#222}.shared{fill:#777}"
-    size = f'viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
+    parts: list[str] = []
+    corner: dict[int, tuple[int, int]] = {}  # of each box, below on the left
+    wide, y = 0, PAD
+    for at, depth in _downward(tree):
+        x = PAD + STEP * depth
+        named = f"marginal {list(marginals).index(tree.marginals[at]) + 1}"
+        lines = _lines(chains, tree.marginals[at])
+        if depth:
+            shared = ", ".join(_lines(chains, tree.separators[at]))
+            told = f"shares {shared}" if shared else "shares nothing"
+            parts.append(_text(told, x, y + ROW - 7, "shared"))
+            wide, y = max(wide, x + LETTER * len(told)), y + ROW
+            above = corner[tree.parent[at]]
+            parts.append(f'<path d="M{above[0] + PAD} {above[1]}V{y + ROW}H{x}"/>')
+        width = 2 * PAD + LETTER * max(map(len, [named, *lines]))
+        tall = ROW * (len(lines) + 1) + PAD
+        parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{tall}" rx="6"/>')
+        parts.append(_text(named, x + PAD, y + ROW, "name"))
+        for row, (i, line) in enumerate(zip(tree.marginals[at].attributes, lines, strict=True), start=2):
+            parts.append(_text(line, x + PAD, y + ROW * row, chains[i].role))
+        wide, y = max(wide, x + width), y + tall
+        corner[at] = (x, y)
+        y += PAD
+    size = f'viewBox="0 0 {wide + PAD} {y}" width="{wide + PAD}" height="{y}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
-        f"<title>Junction tree of the published marginals</title><style>{style}</style>{''.join(parts)}</svg>\n"
+        f"<title>Junction tree of the published marginals</title><style>{STYLE}</style>{''.join(parts)}</svg>\n"
     )
 
 
-def _places(tree: Tree) -> list[tuple[int, int]]:
-    """The column and the depth of each marginal: children beside each other, the first below its parent."""
-    found: dict[int, tuple[int, int]] = {}
-    free = 0
-
-    def put(at: int, depth: int) -> None:
-        nonlocal free
-        found[at] = (free, depth)
-        children = tree.children(at)
-        for child in children:
-            put(child, depth + 1)
-        if not children:
-            free += 1
-
-    for root in (i for i, parent in enumerate(tree.parent) if parent < 0):
-        put(root, 0)
-    return [found[i] for i in range(len(tree.marginals))]
+def _downward(tree: Tree) -> Iterator[tuple[int, int]]:
+    """Each marginal and its depth, right after the one that it hangs on and what hangs on its elder siblings."""
+    waiting = [(root, 0) for root, parent in enumerate(tree.parent) if parent < 0][::-1]
+    while waiting:
+        at, depth = waiting.pop()
+        yield at, depth
+        waiting += [(child, depth + 1) for child in reversed(tree.children(at))]
 
 
-def _line(x1: int, y1: int, x2: int, y2: int) -> str:
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>'
-
-
-def _texts(lines: Iterable[str], x: int, y: int, kind: str) -> list[str]:
-    return [f'<text class="{kind}" x="{x}" y="{y + ROW * at}">{escape(line)}</text>' for at, line in enumerate(lines)]
+def _text(line: str, x: int, y: int, kind: str) -> str:
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(line)}</text>'

@@ -26,7 +26,8 @@ from jali.releases import store
 from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
-from jali.releases.published import free_name
+from jali.releases.published import Published, free_name
+from jali.releases.summary import many
 
 PICTURE = "junction-tree.svg"
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and combines the marginals by maximum entropy"
@@ -65,6 +66,7 @@ class Marginals(Release):
     """A collection of generalized marginals with the number of people in each cell that has somebody."""
 
     kind: ClassVar[str] = "marginals"
+    weight_name: ClassVar[None] = None  # marginals count rows
 
     def __init__(self, chains: tuple[Chain, ...], counts: Sequence[MarginalCounts], manifest: Manifest) -> None:
         self.chains, self.manifest, self.origin = chains, manifest, "arrow"
@@ -75,6 +77,15 @@ class Marginals(Release):
     def collection(self) -> tuple[Marginal, ...]:
         """The marginals, their levels counted over what was published."""
         return tuple(source.marginal for source in self.cache.sources)
+
+    @property
+    def columns(self) -> tuple[Published, ...]:
+        """The columns, each at the finest level that some marginal shows."""
+        return tuple(chain.published for chain in self.chains)
+
+    def of_role(self, role: str) -> tuple[Published, ...]:
+        """The columns of a role."""
+        return tuple(column for column in self.columns if column.role == role)
 
     @property
     def rows(self) -> int:
@@ -128,10 +139,15 @@ class Marginals(Release):
         """A collection has no single table of groups."""
         raise InputError("a marginals release has no groups", do="ask release.verdict() or release.estimate()")
 
-    def verdict(self) -> Verdict:
-        """Every promise judged for all marginals together, from the published tables alone."""
+    def verdict(self, principles: tuple[Principle, ...] | None = None) -> Verdict:
+        """Every promise, or other principles, judged for all marginals together, from the published tables alone."""
         columns = tuple(chain.judged for chain in self.chains if chain.role == "sensitive")
-        return Checker(self.cache, self.principles, columns, self.manifest.method.get("epsilon")).check(self.collection)
+        asked = self.principles if principles is None else principles
+        return Checker(self.cache, asked, columns, self.manifest.method.get("epsilon")).check(self.collection)
+
+    def kept(self) -> dict[str, bool]:
+        """Whether each promise is kept, from the published tables alone."""
+        return {repr(principle): self.verdict((principle,)).holds for principle in self.principles}
 
     def verify(self) -> None:
         """Judge every promise again from the published tables alone; a broken one is an InternalError."""
@@ -204,11 +220,14 @@ class Marginals(Release):
         return made
 
     def __repr__(self) -> str:
-        lines = [f"Marginals release: {self.rows:,} people in {len(self.marginals)} marginals", "Published"]
+        lines = [
+            f"Marginals release: {many(self.rows, 'person', 'people')} in {many(len(self.marginals), 'marginal')}",
+            "Published",
+        ]
         for at, (levels, counts) in enumerate(self.marginals, start=1):
             by_name = {chain.name: chain for chain in self.chains}
             shown = ", ".join(by_name[name].like(level) for name, level in levels.items())
-            lines.append(f"  marginal {at}: {shown} ({counts.num_rows:,} cells)")
+            lines.append(f"  marginal {at}: {shown} ({many(counts.num_rows, 'cell')})")
         lines += ["Guarantee", *(f"  {principle!r}: {promise_of(principle)}" for principle in self.principles)]
         if "relaxed" in self.manifest.method:
             lines.append(f"  weaker than that: {self.manifest.method['relaxed']}")

@@ -21,10 +21,12 @@ from jali.errors import InputError
 from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.cover import Cover
+from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
 from jali.principles.counts import Ints
 from jali.releases.buckets import Buckets
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
+from jali.releases.marginals import Marginals
 from jali.releases.pdf import holder_pdf
 from jali.releases.published import Published
 
@@ -123,6 +125,26 @@ def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCos
     )
 
 
+def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
+    """The KL-divergence of marginals in nats, from their published counts."""
+    columns = tuple(
+        MarginalColumn(c.name, c.kind, "quasi", holder_cover(c, original[c.name], domain))
+        if c.role == "quasi"
+        else MarginalColumn(c.name, c.kind, "sensitive", _sensitive_cover(c, original[c.name], domain))
+        for c in release.columns
+    )
+    estimate = MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
+    return divergence(estimate, original)
+
+
+def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:
+    """What a sensitive column covers for the holder: a value each, or every value where no marginal has it."""
+    if published.judged is not None:
+        return published.cover
+    values = column.values.filter(pa.array(column.mask(domain)))
+    return Cover.grouped(values, np.zeros(len(values), dtype=np.int64), 1)
+
+
 def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
     """The mean over rows of (values covered − 1) / (values − 1); a distribution may name values outside the domain."""
     inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
@@ -168,7 +190,7 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
     return BoxEstimate.from_rows(columns, release.weight)
 
 
-def builders(release: Generalized | Buckets) -> dict[str, Builder]:
+def builders(release: Generalized | Buckets | Marginals) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: _builder(column) for column in release.of_role("quasi")}
 

@@ -87,13 +87,18 @@ def tallies(codes: Ints, group: Ints, groups: int, *, width: int, rows: Ints | N
     return [dict(zip(value[a:b].tolist(), count[a:b].tolist(), strict=True)) for a, b in pairwise(begin)]
 
 
-def bases(column: Column, nodes: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The values under each (level, node): the declared ones, else those that occur; missing only where it occurs."""
+def bases(column: Column, nodes: Sequence[tuple[int, int]], shown: Ints) -> list[list[int]]:
+    """The values under each (level, node): the declared ones, else those that groups show; missing only if they do.
+
+    Nothing follows from suppressed rows: `shown` are the codes of the others.
+    """
     hierarchy = column.hierarchy
     assert hierarchy is not None
-    known = column.mask("declared").copy()
+    seen = np.zeros(len(column.values), dtype=bool)
+    seen[shown] = True
+    known = column.mask("declared").copy() if column.declared else seen
     if column.values.null_count:
-        known[-1] &= column.present[-1]
+        known[-1] = seen[-1]
     found: dict[tuple[int, int], list[int]] = {}
     for level, node in set(nodes):
         under = (hierarchy.maps[level] == node) & known
@@ -143,7 +148,7 @@ def cell_text(values: Sequence[str | None], weights: Sequence[int]) -> str | Non
     if len(values) == 1 and (values[0] is None or _is_plain(values[0])):
         return values[0]
     total = sum(weights)
-    parts = (f"{_name(v)}: {_number(Fraction(w, total))}" for v, w in zip(values, weights, strict=True))
+    parts = (f"{_name(v)}: {_number(w, total)}" for v, w in zip(values, weights, strict=True))
     return "{" + ", ".join(parts) + "}"
 
 
@@ -157,12 +162,15 @@ def read_cell(text: str | None) -> dict[str | None, Fraction]:
         return {text: Fraction(1)}
     found: dict[str | None, Fraction] = {}
     at = 1
-    while at < len(text):
-        part = _PART.match(text, at)
-        if part is None:
-            raise InputError("not a cell with a distribution", do="give it as it was published")
+    while at < len(text) and (part := _PART.match(text, at)):
         name, at = part[1], part.end()
-        found[None if name == MISSING else json.loads(name) if name.startswith('"') else name] = Fraction(part[2])
+        try:
+            value = None if name == MISSING else json.loads(name) if name.startswith('"') else name
+            found[value] = found.get(value, 0) + Fraction(part[2])
+        except (ValueError, ZeroDivisionError):
+            break
+    if at < len(text) or sum(found.values()) != 1:
+        raise InputError("not a cell with a distribution", do="give it as it was published")
     return found
 
 
@@ -176,12 +184,23 @@ def _name(value: str | None) -> str:
     return value if _is_plain(value) else json.dumps(value, ensure_ascii=False)
 
 
-def _number(share: Fraction) -> str:
-    scaled = share * 10**DIGITS
-    return f"{scaled.numerator / 10**DIGITS:g}" if scaled.denominator == 1 else str(share)
+def _number(weight: int, total: int) -> str:
+    scaled, rest = divmod(weight * 10**DIGITS, total)
+    if rest == 0:
+        return f"{scaled / 10**DIGITS:g}"
+    divisor = math.gcd(weight, total)
+    return f"{weight // divisor}/{total // divisor}"
 
 
 # What a cell covers.
+
+
+def require_same_words(facts: Mapping[str, Any]) -> None:
+    """Raise ValueError where the cells' texts, which people read, say something else than the weights beside them."""
+    leaves = facts["leaves"]
+    for text, members, weights in zip(facts["labels"], facts["members"], facts["weights"], strict=True):
+        if cell_text([leaves[m] for m in members], weights) != text:
+            raise ValueError("a cell says something else than its weights")
 
 
 def holder_pdf(facts: Mapping[str, Any], labels: pa.Array, column: Column, everything: Ints) -> Cover:

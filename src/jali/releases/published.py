@@ -17,6 +17,7 @@ from jali.errors import InputError
 from jali.estimates.cover import Cover
 from jali.principles.counts import Ints, Sensitive
 from jali.releases.covers import cover_of, display_cover
+from jali.releases.pdf import require_same_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,8 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
         hierarchy = facts["hierarchy"]
         texts = labels.to_pylist()
         if "display" in hierarchy:
+            if hierarchy["display"] == "pdf":
+                require_same_words(hierarchy)
             stands = hierarchy["display"] == "taxonomy" or hierarchy.get("hidden")
             shown_root = texts.index(ROOT) if stands and ROOT in texts else None
             cover = display_cover(hierarchy, labels, kind)

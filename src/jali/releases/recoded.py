@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from jali.encoding.table import Table
+from jali.errors import InputError, nearest
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
 from jali.releases.asked import budget_of, require_two
@@ -17,6 +18,7 @@ from jali.releases.partitioned import Partitioned
 from jali.releases.pdf import Start, shift_of
 from jali.releases.present import only_present
 from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
+from jali.search.recode_plan import SHOWS
 
 KNOWN_ALGORITHM: dict[Peel, str] = {
     "size": "whoever knows the algorithm learns that of two classes published together one failed, though not which",
@@ -56,6 +58,8 @@ def recode(
     budget = int(budget_of(suppress) * table.rows)
     require_two(table)
     table = only_present(table)
+    if show not in (*SHOWS, "pdf"):
+        raise InputError(f'no show "{show}"', do=nearest(str(show), (*SHOWS, "pdf")))
     shift = shift_of({"": show}, towards, start)
     sought: RecodeShow = "set" if show == "pdf" else show
     shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)

@@ -20,6 +20,8 @@ NOT_COVERED = (
 """What no promise of a generalized release speaks of."""
 UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not know it: distributions can tell him"
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
+OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
+"""What hiding who is in a table does not cover besides."""
 DISPLAYS = {
     "taxonomy": "the smallest node that covers each group",
     "interval": "the interval of each group",
@@ -49,6 +51,8 @@ def not_covered(release: Generalized) -> tuple[str, ...]:
     method = release.manifest.method
     known = method.get("known_algorithm")
     listed = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    if release.kind == "concealed" and release.of_role("sensitive"):
+        return (OF_THE_PRESENT, *listed)
     return (*listed, UNKNOWN_PRESENCE) if "pdf_assumes" in method else listed
 
 

@@ -18,7 +18,9 @@ from jali.principles.counts import Cells, Counts, GivenCounts
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
 from jali.releases.generalized import Generalized
+from jali.releases.marginals import Marginals
 from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, not_covered
+from jali.risk.collection import audit_collection
 from jali.risk.disclosure import curve
 from jali.risk.disclosure_kind import Kind, bound_kind
 from jali.risk.figures import NEARLY, Audit, Disclosure, Homogeneity, OtherAudit, SensitiveAudit
@@ -83,6 +85,8 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
 
 
 def _audit_release(release: Release) -> Audit:
+    if isinstance(release, Marginals):
+        return audit_collection(release, MOST_L)
     counts = release.counts()
     kept = release.kept()
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)

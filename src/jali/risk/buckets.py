@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.errors import InputError, nearest
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Cells, Counts, Ints
+from jali.principles.safety import require_single
 from jali.releases.base import Release, load
 from jali.risk.knowledge import Atom, Person
+
+MOST = 1 << 48
+"""No bucket has so many people with one value; sums of such counts are exact."""
 
 What = Release | Counts | str | Path | NDArray[Any] | Sequence[Sequence[int]]
 """What an attacker's chances can be computed from: a release, its folder, counts, or rows of plain counts."""
@@ -98,46 +102,37 @@ def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:
         return what
     if isinstance(what, (str, Path)):
         what = load(what)
-    release = what if isinstance(what, Release) else None
+    found = counts_of(what, sensitive)
+    if isinstance(found, Cells):
+        release = what if isinstance(what, Release) else None
+        return Buckets(found.column.name, found.column.labels, found.start, found.value, found.n, release)
+    matrix = require_people(found)
+    bucket, value = np.nonzero(matrix)
+    start = np.searchsorted(bucket, np.arange(len(matrix) + 1)).astype(np.int64)
+    labels = tuple(str(number) for number in range(matrix.shape[1]))
+    return Buckets("value", labels, start, value.astype(np.int64), matrix[bucket, value])
+
+
+def counts_of(what: What, sensitive: str | None) -> Cells | Ints:
+    """The counts of one sensitive column, sparse; of plain counts a matrix, which `require_people` has yet to see."""
+    if isinstance(what, (str, Path)):
+        what = load(what)
     counts = what.counts() if isinstance(what, Release) else what
     if not isinstance(counts, Counts):
         if sensitive is not None:
             raise InputError("plain counts have no sensitive column to choose", do="leave sensitive= out")
-        return _plain(counts)
+        return whole_numbers(counts)
+    require_single(counts, "disclosure")
     cells = counts.cells(sensitive, asked_by="disclosure")
-    if not bool((cells.total == cells.size).all()):
-        raise InputError(
-            "disclosure is not defined where a person can have several rows", do="publish one row per person"
-        )
-    if not bool((cells.size > 0).all()):
-        raise InputError(f"bucket {int(np.flatnonzero(cells.size <= 0)[0])} is empty", do="leave empty buckets out")
-    return Buckets(cells.column.name, cells.column.labels, cells.start, cells.value, cells.n, release)
+    if not cells.groups:
+        raise InputError("there is no bucket", do="give at least one")
+    _require_filled(cells.size)
+    return cells
 
 
-def _plain(rows: Any) -> Buckets:
-    """The buckets of a matrix of counts, or of rows of different lengths."""
-    if isinstance(rows, np.ndarray):
-        matrix = rows
-    else:
-        try:
-            lengths = [len(row) for row in rows]
-        except TypeError:
-            do = "pass a release, its folder, or rows of counts: [[2, 2, 1], [2, 1, 1, 1]]"
-            raise InputError("no buckets", got=type(rows).__name__, do=do) from None
-        padded = [[*row, *[0] * (max(lengths) - len(row))] for row in rows]
-        try:
-            matrix = np.array(padded)
-        except ValueError:
-            raise InputError("each count must be a single number") from None
-    checked = _checked(matrix)
-    bucket, value = np.nonzero(checked)
-    start = np.searchsorted(bucket, np.arange(len(checked) + 1)).astype(np.int64)
-    labels = tuple(str(number) for number in range(checked.shape[1]))
-    return Buckets("value", labels, start, value.astype(np.int64), checked[bucket, value])
-
-
-def _checked(matrix: NDArray[Any]) -> Ints:
-    """Counts as integers: (buckets, values)."""
+def whole_numbers(rows: Any) -> Ints:
+    """Rows of plain counts as a matrix, filled up with zeros where they differ in length: (buckets, values)."""
+    matrix = rows if isinstance(rows, np.ndarray) else _filled_up(rows)
     if matrix.ndim != 2 or 0 in matrix.shape:
         got = f"{matrix.ndim} dimensions" if matrix.ndim != 2 else "none"
         raise InputError("counts must be rows of numbers, one for each bucket", got=got, do="write [[2, 2, 1], [2, 1]]")
@@ -145,10 +140,34 @@ def _checked(matrix: NDArray[Any]) -> Ints:
         raise InputError("counts must be whole numbers", got=str(matrix.dtype))
     if matrix.dtype.kind == "f" and not bool((np.isfinite(matrix) & (matrix == np.floor(matrix))).all()):
         raise InputError("counts must be whole numbers", do="count people, not shares")
-    if bool((matrix < 0).any()):
+    if matrix.dtype.kind in "uf" and matrix.max() > MOST:
+        raise InputError(f"a count is above {MOST:,}", do="count people")
+    return matrix.astype(np.int64, copy=False)
+
+
+def require_people(counts: Ints) -> Ints:
+    """The same counts; an error where they are not of people: negative ones, or a bucket with nobody in it."""
+    if counts.min() < 0:
         raise InputError("counts of people cannot be negative")
-    counts = matrix.astype(np.int64, copy=False)
-    empty = np.flatnonzero(counts.sum(axis=1) == 0)
+    if counts.max() > MOST:
+        raise InputError(f"a count is above {MOST:,}", do="count people")
+    _require_filled(counts.sum(axis=1))
+    return counts
+
+
+def _require_filled(size: Ints) -> None:
+    empty = np.flatnonzero(size <= 0)
     if len(empty):
         raise InputError(f"bucket {int(empty[0])} is empty", do="leave empty buckets out")
-    return counts
+
+
+def _filled_up(rows: Any) -> NDArray[Any]:
+    try:
+        lengths = [len(row) for row in rows]
+    except TypeError:
+        do = "pass a release, its folder, or rows of counts: [[2, 2, 1], [2, 1, 1, 1]]"
+        raise InputError("no buckets", got=type(rows).__name__, do=do) from None
+    try:
+        return np.array([[*row, *[0] * (max(lengths) - len(row))] for row in rows])
+    except ValueError:
+        raise InputError("each count must be a single number") from None

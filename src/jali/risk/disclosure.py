@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Literal, overload
 
 import numpy as np
 
-from jali.errors import InputError, nearest
+from jali.errors import InputError
 from jali.principles.base import whole_number
-from jali.principles.counts import Cells, Counts, Ints
-from jali.principles.safety import require_single
+from jali.principles.counts import Cells, Ints
 from jali.principles.worst_case import Buckets, by_negations, disclosed, least_ratios, of_cells, of_matrix
 from jali.principles.worst_case_exact import least_ratio
-from jali.releases.base import Release, load
-from jali.risk.buckets import What, _checked
+from jali.risk.buckets import MOST, What, counts_of, require_people
 from jali.risk.chain import chain
 from jali.risk.curve import Curve
-from jali.risk.knowledge import Atom, Implication, Person, read_knowledge
+from jali.risk.knowledge import Atom, Facts, Implication, Person, read_knowledge, require_facts
 from jali.risk.tracker import Tracker
 from jali.risk.witness import Witness, witness
 from jali.risk.worlds import Risk, risk
@@ -44,22 +41,20 @@ __all__ = [
     "witness",
 ]
 
-Knowledge = Literal["implications", "negations"]
-
 MANY = 50_000
 """From so many rows of a matrix on, compiled code looks for the few that matter."""
 
 
 @overload
 def maximum(
-    what: What, k: int, *, knowledge: Knowledge = ..., exact: Literal[False] = ..., sensitive: str | None = ...
+    what: What, k: int, *, knowledge: Facts = ..., exact: Literal[False] = ..., sensitive: str | None = ...
 ) -> float: ...
 @overload
 def maximum(
-    what: What, k: int, *, knowledge: Knowledge = ..., exact: Literal[True], sensitive: str | None = ...
+    what: What, k: int, *, knowledge: Facts = ..., exact: Literal[True], sensitive: str | None = ...
 ) -> Fraction: ...
 def maximum(
-    what: What, k: int, *, knowledge: Knowledge = "implications", exact: bool = False, sensitive: str | None = None
+    what: What, k: int, *, knowledge: Facts = "implications", exact: bool = False, sensitive: str | None = None
 ) -> float | Fraction:
     """The maximum disclosure: how sure an attacker who knows the worst k facts is of somebody's value (Definition 6).
 
@@ -70,8 +65,7 @@ def maximum(
     Fraction(2, 3)
     """
     k = whole_number("k", k, least=0)
-    if knowledge not in get_args(Knowledge):
-        raise InputError(f'no knowledge "{knowledge}"', do=nearest(str(knowledge), get_args(Knowledge)))
+    require_facts(knowledge)
     if not exact:
         return float(getattr(curve(what, [k], sensitive=sensitive), knowledge)[0])
     buckets, most = _worst_buckets(what, k, sensitive, exact=True)
@@ -96,46 +90,32 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     return Curve(asked, *(tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated)))
 
 
-def _worst_buckets(what: Any, k: int, sensitive: str | None, *, exact: bool = False) -> tuple[Buckets, int]:
+def _worst_buckets(what: What, k: int, sensitive: str | None, *, exact: bool = False) -> tuple[Buckets, int]:
     """Groups among which are those that matter for up to k facts, and up to which k these differ.
 
     Where a group has V values, V - 1 facts tell all: beyond the least of these numbers the disclosure stays 1.
     """
-    if isinstance(what, (str, Path)):
-        what = load(what)
-    counts = what.counts() if isinstance(what, Release) else what
-    if isinstance(counts, Counts):
-        cells = _cells(counts, sensitive)
-        most = min(k, int(np.bincount(cells.group).min()) - 1)
-        return of_cells(cells, most + 1), most
-    if sensitive is not None:
-        raise InputError("plain counts have no sensitive column to choose", do="leave sensitive= out")
-    matrix = _matrix(counts)
-    fewest = min(int(np.count_nonzero(matrix[i : i + MANY], axis=1).min()) for i in range(0, len(matrix), MANY))
-    most = min(k, fewest - 1)
-    if len(matrix) >= MANY and not exact:
-        from jali.search.disclosure import few_that_matter
-
-        matrix = matrix[few_that_matter(matrix, most)]
-    return of_matrix(matrix, most + 1), most
+    found = counts_of(what, sensitive)
+    if isinstance(found, Cells):
+        most = min(k, int(np.bincount(found.group).min()) - 1)
+        return of_cells(found, most + 1), most
+    if len(found) >= MANY and not exact:
+        return _of_many(found, k)
+    most = min(k, _fewest(require_people(found)) - 1)
+    return of_matrix(found, most + 1), most
 
 
-def _cells(counts: Counts, sensitive: str | None) -> Cells:
-    require_single(counts, "disclosure")
-    cells = counts.cells(sensitive, asked_by="disclosure")
-    if not cells.groups or not bool((cells.size > 0).all()):
-        raise InputError("a bucket is empty", do="leave empty buckets out")
-    return cells
+def _of_many(matrix: Ints, k: int) -> tuple[Buckets, int]:
+    """The same for very many rows, which are looked at once, also for whether they are counts of people."""
+    from jali.search.disclosure import few_that_matter
+
+    few = few_that_matter(matrix, max(min(k, _fewest(matrix[: MANY // 10]) - 1), 0))
+    if few.lowest < 0 or few.highest > MOST or few.fewest == 0:
+        require_people(matrix)  # says what is wrong
+    most = min(k, few.fewest - 1)
+    return of_matrix(matrix[few.groups], most + 1), most
 
 
-def _matrix(rows: Any) -> Ints:
-    """Counts as a matrix, rows of different lengths filled up with zeros: (buckets, values)."""
-    if isinstance(rows, np.ndarray):
-        return _checked(rows)
-    try:
-        lengths = [len(row) for row in rows]
-        matrix = np.array([[*row, *[0] * (max(lengths) - len(row))] for row in rows])
-    except (TypeError, ValueError):
-        do = "pass a release, its folder, or rows of counts: [[2, 2, 1], [2, 1, 1, 1]]"
-        raise InputError("no buckets", got=type(rows).__name__, do=do) from None
-    return _checked(matrix)
+def _fewest(matrix: Ints) -> int:
+    """The least number of values that somebody has in a bucket."""
+    return int(np.count_nonzero(matrix, axis=1).min())

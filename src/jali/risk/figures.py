@@ -53,8 +53,8 @@ class SensitiveAudit:
     t: float
     t_ordered: float | None
     largest_share: float
-    homogeneous: Homogeneity
-    nearly_homogeneous: Homogeneity
+    homogeneous: Homogeneity | None  # None where there are no groups
+    nearly_homogeneous: Homogeneity | None
     disclosure: Disclosure | None = None  # None where it is not defined
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class SensitiveAudit:
         return {
             "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "recursive_c": finite, "t": self.t,
             "t_ordered": self.t_ordered, "largest_share": self.largest_share,
-            "homogeneous": vars(self.homogeneous), "nearly_homogeneous": vars(self.nearly_homogeneous),
+            "homogeneous": _plain(self.homogeneous), "nearly_homogeneous": _plain(self.nearly_homogeneous),
             "disclosure": None if self.disclosure is None else self.disclosure.to_dict(),
         }  # fmt: skip
 
@@ -83,11 +83,11 @@ class Audit:
     """The figures of an audit; attributes of a single sensitive column stand at the top."""
 
     k: int
-    groups: int
+    groups: int | None  # None for marginals, which have no groups; sizes and risks likewise
     people: int
-    average_size: float
-    highest_risk: float
-    average_risk: float
+    average_size: float | None
+    highest_risk: float | None
+    average_risk: float | None
     below: Mapping[int, float]  # share of people in groups smaller than each size
     sensitive: tuple[SensitiveAudit, ...] = ()
     kept: Mapping[str, bool] = field(default_factory=dict)  # each promise of a release, judged again
@@ -133,22 +133,23 @@ class Audit:
 
 def _rows(audit: Audit) -> list[tuple[str, str]]:
     bucket, group = audit.smallest_bucket, "group" if audit.smallest_bucket is None else "bucket"
+    smallest = "of the marginals together" if audit.groups is None else "people in the smallest group"
     rows = [
         ("people", f"{audit.people:,}"),
-        (f"{group}s", f"{audit.groups:,}"),
-        *([("k (people in the smallest group)", f"{audit.k:,}")] if bucket is None else []),
+        (f"{group}s", _defined(audit.groups, ",")),
+        *([(f"k ({smallest})", f"{audit.k:,}")] if bucket is None else []),
         *([("people in the smallest bucket", f"{bucket:,}")] if bucket is not None else []),
-        (f"people in a {group} on average", f"{audit.average_size:,.1f}"),
+        (f"people in a {group} on average", _defined(audit.average_size, ",.1f")),
         *([("k (people who show the same, at least)", f"{audit.k:,}")] if bucket is not None else []),
-        ("re-identification risk, highest", f"{audit.highest_risk:.4f}"),
-        ("re-identification risk, average", f"{audit.average_risk:.4f}"),
+        ("re-identification risk, highest", _defined(audit.highest_risk, ".4f")),
+        ("re-identification risk, average", _defined(audit.average_risk, ".4f")),
     ]
     few = "people in groups below" if bucket is None else "people who show the same as others, below"
     rows += [(f"{few} {size}", f"{share:.2%}") for size, share in audit.below.items()]
     for s in audit.sensitive:
         rows.append((f"— {s.column} —", ""))
         rows += [
-            (f"distinct values in a {group}, at least", str(s.distinct_l)),
+            (f"distinct values in a {'cell' if audit.groups is None else group}, at least", str(s.distinct_l)),
             ("entropy diversity, at least", f"{s.entropy_l:.4f}"),
             ("largest share of one value", f"{s.largest_share:.4f}"),
             ("t (equal distance)", f"{s.t:.4f}"),
@@ -156,8 +157,8 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
         rows += [] if s.t_ordered is None else [("t (ordered distance)", f"{s.t_ordered:.4f}")]
         rows += [(f"recursive diversity, l = {k}", _c(c)) for k, c in list(s.recursive_c.items())[:6]]
         rows += [
-            ("everybody has the same value in", str(s.homogeneous)),
-            (f"at least {NEARLY:.0%} have the same value in", str(s.nearly_homogeneous)),
+            ("everybody has the same value in", _defined(s.homogeneous)),
+            (f"at least {NEARLY:.0%} have the same value in", _defined(s.nearly_homogeneous)),
             *_disclosed(s.disclosure),
         ]
     if audit.other is not None:
@@ -178,6 +179,14 @@ def _disclosed(disclosure: Disclosure | None) -> list[tuple[str, str]]:
         if sure == 1:
             break
     return rows
+
+
+def _defined(figure: object, form: str = "") -> str:
+    return "not defined" if figure is None else format(figure, form)
+
+
+def _plain(found: Homogeneity | None) -> dict[str, int] | None:
+    return None if found is None else dict(vars(found))
 
 
 def _c(c: float) -> str:

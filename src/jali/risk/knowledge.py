@@ -6,12 +6,22 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from jali.errors import InputError, nearest
 
 FORM = '[{"if": [[person, value], …], "then": [[person, value], …]}, …], a person is a row number or [bucket, index]'
 """The JSON form of knowledge, in one line."""
+
+
+Facts = Literal["implications", "negations"]
+"""The facts that an attacker may know: any implications, or only that people do not have values."""
+
+
+def require_facts(given: Any) -> None:
+    """Raise InputError for a kind of facts that is not known."""
+    if given not in get_args(Facts):
+        raise InputError(f'no knowledge "{given}"', do=nearest(str(given), get_args(Facts)))
 
 
 @dataclass(frozen=True, order=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case import (
     NEVER,
     Buckets,
+    candidates,
     disclosed,
     folded,
     least_false,
@@ -21,8 +22,9 @@ from jali.principles.worst_case import (
     of_sparse,
     targeted,
 )
-from jali.risk.buckets import What, _checked, buckets_of
+from jali.risk.buckets import What, buckets_of, require_people, whole_numbers
 from jali.risk.curve import Curve
+from jali.risk.knowledge import Facts, require_facts
 
 BLOCK = 512
 """Buckets whose least values are kept: a change looks at one block, an answer at few."""
@@ -33,7 +35,8 @@ class Tracker:
 
     `counts` is whatever `maximum` takes, or nothing; its buckets have the numbers 0, 1, …. Answers are for up to `most`
     facts. It keeps the largest counts of each bucket and its f(0 … most + 1), and for each block of buckets the least
-    of them: those that matter (`worst_case.candidates`) are in the few blocks with the least.
+    of them: those that matter (`worst_case.candidates`) are in the few blocks with the least. These are looked for
+    again only once one of them is gone; a new bucket is compared with them alone.
 
     >>> tracker = Tracker([[2, 2, 1], [2, 1, 1, 1]])
     >>> number = tracker.add([3, 1])
@@ -57,6 +60,10 @@ class Tracker:
         self._most_negated = np.empty((self.most + 1, 0))
         self._put(slice(0, len(buckets)), buckets, np.arange(len(buckets)))
         self._look(0, room // BLOCK)
+        self._few: Ints | None = None  # places of the buckets that matter, None where one of them is gone
+        self._answer: Floats | None = None  # the maximum disclosure of these for 0 … most implications
+        if len(buckets):
+            self._implied()
 
     def __len__(self) -> int:
         return int((self._number >= 0).sum())
@@ -65,7 +72,7 @@ class Tracker:
 
     def add(self, row: Sequence[int] | NDArray[Any]) -> int:
         """One more bucket, by the counts of its values; its number."""
-        buckets = of_matrix(_checked(np.atleast_2d(np.asarray(row))), self.most + 1)
+        buckets = of_matrix(require_people(whole_numbers(np.atleast_2d(np.asarray(row)))), self.most + 1)
         if len(buckets) != 1:
             raise InputError("add takes the counts of one bucket", got=f"{len(buckets)} rows")
         if not self._empty:
@@ -74,6 +81,8 @@ class Tracker:
         self._place[number], self._next = place, number + 1
         self._put(slice(place, place + 1), buckets, np.array([number]))
         self._look(place // BLOCK, place // BLOCK + 1)
+        if self._few is not None:
+            self._choose(np.append(self._few, place))
         return number
 
     def remove(self, number: int) -> None:
@@ -85,6 +94,8 @@ class Tracker:
         self._free[:, place] = NEVER
         self._size[place], self._top[:, place] = 1, _nobody(self.most + 1, 1)[:, 0]
         self._empty.append(place)
+        if self._few is not None and place in self._few:
+            self._few = self._answer = None
         self._look(place // BLOCK, place // BLOCK + 1)
 
     def _put(self, where: slice, buckets: Buckets, numbers: Ints) -> None:
@@ -119,21 +130,20 @@ class Tracker:
 
     # -- answers ------------------------------------------------------------------------------------------------
 
-    def maximum(self, k: int, *, knowledge: Literal["implications", "negations"] = "implications") -> float:
+    def maximum(self, k: int, *, knowledge: Facts = "implications") -> float:
         """The maximum disclosure of the buckets that are there now; see `jali.disclosure.maximum`."""
-        if knowledge not in ("implications", "negations"):
-            raise InputError(f'no knowledge "{knowledge}"', do='write "implications" or "negations"')
+        require_facts(knowledge)
         k = self._asked(k)
         if knowledge == "negations":
             return float(self._most_negated[k].max())
-        return float(self._implied(k)[k])
+        return float(self._implied()[k])
 
     def curve(self, ks: Iterable[int] | None = None) -> Curve:
         """The maximum disclosure for several numbers of facts; 0 … most by default."""
         asked = tuple(self._asked(k) for k in (range(self.most + 1) if ks is None else ks))
         if not asked:
             raise InputError("no k was given", do="write e.g. range(14)")
-        implied = self._implied(max(asked))
+        implied = self._implied()
         return Curve(
             asked,
             tuple(float(implied[k]) for k in asked),
@@ -148,15 +158,29 @@ class Tracker:
             raise InputError("there is no bucket", do="add one first")
         return k
 
-    def _implied(self, k: int) -> Floats:
-        """The maximum disclosure for 0 … k implications: (k + 1,)."""
-        chosen = [self._smallest(m, k - m + 2, aimed=False) for m in range(1, k + 1)]
-        chosen += [self._smallest(j, k - j + 1, aimed=True) for j in range(k + 1)]
-        few = np.unique(np.concatenate(chosen))
-        few = few[self._number[few] >= 0]
-        free = self._free[: k + 2, few]
-        target = targeted(free, Buckets(self._size[few], self._top[:, few]))
-        return disclosed(folded(free[:-1], target)[1])
+    def _implied(self) -> Floats:
+        """The maximum disclosure for 0 … most implications: (most + 1,)."""
+        if self._few is None:
+            k = self.most
+            chosen = [self._smallest(m, k - m + 2, aimed=False) for m in range(1, k + 1)]
+            chosen += [self._smallest(j, k - j + 1, aimed=True) for j in range(k + 1)]
+            found = np.unique(np.concatenate(chosen))
+            self._choose(found[self._number[found] >= 0])
+        if self._answer is None:
+            assert self._few is not None, "they were found above"
+            self._answer = disclosed(folded(*self._vectors(self._few))[1])
+        return self._answer
+
+    def _choose(self, places: Ints) -> None:
+        """Keep those of the places that matter; the answer stands if they are the same as before."""
+        few = places[candidates(*self._vectors(places))]
+        if self._few is None or not np.array_equal(few, self._few):
+            self._few, self._answer = few, None
+
+    def _vectors(self, places: Ints) -> tuple[Floats, Floats]:
+        """The vectors of buckets without and with the target: (most + 1, places) each."""
+        free = self._free[:, places]
+        return free[:-1], targeted(free, Buckets(self._size[places], self._top[:, places]))
 
     def _smallest(self, atoms: int, wanted: int, *, aimed: bool) -> Ints:
         """Places of buckets with the least vectors at so many atoms: they are in the blocks with the least."""
@@ -186,7 +210,7 @@ def _buckets(counts: What | None, ranks: int, sensitive: str | None) -> Buckets:
     if counts is None:
         return Buckets(np.zeros(0, dtype=np.int64), np.zeros((ranks, 0), dtype=np.int64))
     if isinstance(counts, np.ndarray):
-        return of_matrix(_checked(counts), ranks)
+        return of_matrix(require_people(whole_numbers(counts)), ranks)
     found = buckets_of(counts, sensitive=sensitive)
     bucket = np.repeat(np.arange(len(found)), np.diff(found.start))
     return of_sparse(bucket, found.n, len(found), ranks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from jali.principles.worst_case import Buckets as Worst
 from jali.principles.worst_case import by_negations, of_sparse
 from jali.principles.worst_case_exact import Share, worst_attack
 from jali.risk.buckets import Buckets, What, buckets_of
-from jali.risk.knowledge import Atom, Implication, Person
+from jali.risk.knowledge import Atom, Facts, Implication, Person, require_facts
 
 Names = Mapping[int, str] | Sequence[str]
 
@@ -69,7 +69,7 @@ def witness(
     what: What,
     k: int,
     *,
-    knowledge: Literal["implications", "negations"] = "implications",
+    knowledge: Facts = "implications",
     names: Names | None = None,
     sensitive: str | None = None,
 ) -> Witness:
@@ -80,6 +80,7 @@ def witness(
     negation is the implication that the paper writes it as: "if she has mumps, then she has flu".
     """
     k = whole_number("k", k, least=0)
+    require_facts(knowledge)
     buckets = buckets_of(what, sensitive=sensitive)
     group = np.repeat(np.arange(len(buckets)), np.diff(buckets.start))
     most = min(k, int(np.diff(buckets.start).min()) - 1)  # more facts than that add nothing
@@ -87,10 +88,8 @@ def witness(
     if knowledge == "implications":
         ratio, shares = worst_attack(worst, most)
         probability = 1 / (1 + ratio)
-    elif knowledge == "negations":
-        probability, shares = _worst_negations(worst, most)
     else:
-        raise InputError(f'no knowledge "{knowledge}"', do='write "implications" or "negations"')
+        probability, shares = _worst_negations(worst, most)
     target, *others = [atom for share in sorted(shares, key=lambda s: not s.target) for atom in _atoms(buckets, share)]
     implied = tuple(Implication((atom,), (target,)) for atom in others)
     people = {atom.person for atom in (target, *others) if isinstance(atom.person, Person)}

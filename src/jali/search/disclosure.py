@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,33 +14,46 @@ from numpy.typing import NDArray
 from jali.principles.counts import Ints
 from jali.search.compiled import prepare
 
-AT_ONCE = 1 << 15
-"""Rows that one task looks at: few enough to be converted and interrupted, many enough to be worth it."""
+AT_ONCE = 1 << 13
+"""Rows that are sorted and looked at together: few enough to stay in the processor's cache."""
 
 
-def few_that_matter(counts: NDArray[np.integer], k: int) -> Ints:
+@dataclass(frozen=True, eq=False)
+class Few:
+    """The groups of many that matter for the worst case, and what was seen on the way."""
+
+    groups: Ints
+    lowest: int  # of all counts
+    highest: int
+    fewest: int  # values that somebody has, in any group
+
+
+def few_that_matter(counts: NDArray[np.integer], k: int) -> Few:
     """Rows among which are those of a worst attack with up to k implications, and with up to k negations.
 
-    counts: (groups, values), every row with people in it. The same rows as `worst_case.candidates` where no two groups
-    are equal in what they are chosen for.
+    counts: (groups, values). The same rows as `worst_case.candidates` where no two groups are equal in what they are
+    chosen for. They mean something only if no count is negative and no group empty, which the result says.
     """
     _prepare_cache()
     from jali.search.disclosure_kernels import FAR, choose
 
-    def look(begins: list[int]) -> Ints:
+    def look(begins: list[int]) -> tuple[Ints, list[tuple[int, int, int]]]:
         values = np.full((2, k + 1, k + 2), FAR)
         groups = np.full((2, k + 1, k + 2), -1, dtype=np.int64)
-        share, barest = np.zeros(k + 1), np.zeros(k + 1, dtype=np.int64)
+        share, barest = np.zeros(k + 1), np.full(k + 1, -1, dtype=np.int64)
+        seen = []
         for begin in begins:
-            block = np.ascontiguousarray(counts[begin : begin + AT_ONCE], dtype=np.int64)
-            choose(block, begin, values, groups, share, barest)
-        return np.concatenate([groups.ravel(), barest])
+            block = np.sort(counts[begin : begin + AT_ONCE], axis=1).astype(np.int64, copy=False)
+            seen.append(choose(block, begin, values, groups, share, barest))
+        return np.concatenate([groups.ravel(), barest]), seen
 
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     begins = list(range(0, len(counts), AT_ONCE))
     with ThreadPoolExecutor(workers) as pool:
-        found = np.unique(np.concatenate(list(pool.map(look, [begins[w::workers] for w in range(workers)]))))
-    return found[found >= 0]
+        found = list(pool.map(look, [begins[w::workers] for w in range(min(workers, len(begins)))]))
+    groups = np.unique(np.concatenate([one for one, _ in found]))
+    lowest, highest, fewest = zip(*(block for _, seen in found for block in seen), strict=True)
+    return Few(groups[groups >= 0], min(lowest), max(highest), min(fewest))
 
 
 def _prepare_cache() -> None:

@@ -21,22 +21,19 @@ BASE = 1 << 31
 
 
 @inner
-def rank(counts: Ints, upto: Ints) -> int:
-    """People of a group, and how many of them have one of its 1, 2, … most frequent values, into `upto`."""
-    ranks, size = len(upto) - 1, 0
-    for m in range(ranks + 1):
-        upto[m] = 0
+def ranked(counts: Ints, upto: Ints) -> tuple[int, int]:
+    """People of a group and how many values they have, from its counts in ascending order.
+
+    How many of them have one of its 1, 2, … most frequent values goes into `upto`.
+    """
+    values, size, filled = len(counts), 0, 0
     for n in counts:
         size += n
-        if n > upto[ranks]:
-            m = ranks
-            while m > 1 and upto[m - 1] < n:
-                upto[m] = upto[m - 1]
-                m -= 1
-            upto[m] = n
-    for m in range(1, ranks + 1):
-        upto[m] += upto[m - 1]
-    return size
+        filled += n != 0
+    upto[0] = 0
+    for m in range(1, len(upto)):
+        upto[m] = upto[m - 1] + (counts[values - m] if m <= values else 0)
+    return size, filled
 
 
 @inner
@@ -63,7 +60,7 @@ def free_vector(size: int, upto: Ints, best: Floats, free: Floats) -> None:
 
 @inner
 def rank_seen(counts: Ints, seen: Ints, upto: Ints) -> None:
-    """`rank` for a group that has only the values in `seen`."""
+    """How many people of a group have one of its 1, 2, … most frequent values, into `upto`; it has those in `seen`."""
     ranks = len(upto) - 1
     for m in range(ranks + 1):
         upto[m] = 0
@@ -177,16 +174,18 @@ def _may_matter(size: int, upto: Ints, values: Floats, least: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats, barest: Ints) -> None:
-    """Look at groups (rows of counts, numbered from `first`) and keep those that matter for 0 … k implications.
+def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats, barest: Ints) -> tuple[int, int, int]:
+    """Look at groups and keep those that matter for 0 … k implications; the least and largest count, fewest values.
 
-    values, groups: (2, k + 1, k + 2), the groups with the least vector without and with the target for each number of
-    atoms, see `worst_case.candidates`; share, barest: (k + 1,), the largest disclosure by negations and its group.
+    counts: rows of counts in ascending order, numbered from `first`; values, groups: (2, k + 1, k + 2), the groups with
+    the least vector without and with the target for each number of atoms, see `worst_case.candidates`; share, barest:
+    (k + 1,), the largest disclosure by negations and its group.
     """
-    k = values.shape[1] - 1
+    k, lowest, highest, fewest = values.shape[1] - 1, counts[0, 0], counts[0, -1], counts.shape[1]
     upto, free, best = np.empty(k + 2, np.int64), np.empty(k + 2), np.empty((k + 2, k + 2))
     for row in range(len(counts)):
-        size = rank(counts[row], upto)
+        size, filled = ranked(counts[row], upto)
+        lowest, highest, fewest = min(lowest, counts[row, 0]), max(highest, counts[row, -1]), min(fewest, filled)
         may, scale = _may_matter(size, upto, values, free), size / upto[1]
         if may:
             free_vector(size, upto, best, free)
@@ -195,6 +194,7 @@ def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats
                 _enter(free[m], first + row, values[0, m], groups[0, m], k - m + 2)
             if may:
                 _enter(free[m + 1] * scale, first + row, values[1, m], groups[1, m], k - m + 1)
-            bare = upto[1] / (size - upto[m + 1] + upto[1])
-            if bare > share[m]:
-                share[m], barest[m] = bare, first + row
+            left = size - upto[m + 1] + upto[1]
+            if upto[1] >= (1 - MARGIN) * share[m] * left and upto[1] / left > share[m]:  # few need the division
+                share[m], barest[m] = upto[1] / left, first + row
+    return lowest, highest, fewest

@@ -121,7 +121,7 @@ def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, sca
     """The columns in the order in which their splits are tried, those that have none left out."""
     columns = len(work.place)
     ranked, several = np.empty(columns, np.int64), 0
-    if work.option[k.SPLIT] == BY_KL:
+    if work.option[k.SPLIT] >= BY_KL:  # also where distributions are compared
         _by_information(work, desk, lo, hi, size, gain, edges)
     for a in range(columns):
         scale[a] = 1
@@ -131,7 +131,7 @@ def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, sca
             gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
             scale[a] = work.column[k.WIDTH, a] - 1
         elif work.option[k.SPLIT] == BY_ENTROPY:
-            gain[a] = _entropy(work, desk, a, lo, hi, size)
+            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
         elif gain[a] == -(1 << 62):
             continue
         at = several

@@ -13,7 +13,8 @@ from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
-from jali.releases.original import bucket_costs, holder_costs, holder_cover
+from jali.releases.marginals import Marginals
+from jali.releases.original import bucket_costs, collection_kl, holder_costs, holder_cover
 from jali.show import lines_of
 from jali.utility.classify import Classified
 from jali.utility.kept import Asked
@@ -27,11 +28,11 @@ class Measures:
 
     kl: float  # nats, over quasi-identifiers × sensitive columns
     height: int | None  # of a lattice node; None where each group is shown in its own way
-    average: float
-    discernibility: float | None  # None for buckets, where no rows are made alike
-    loss: float
-    granularity: float
-    groups: int
+    average: float | None  # None for marginals, which have no groups
+    discernibility: float | None  # None for buckets and marginals, where no rows are made alike
+    loss: float | None  # None for marginals, which show a column in several ways
+    granularity: float | None
+    groups: int | None
     rows: int
     suppressed: int
     columns: Mapping[str, float]  # the mean share of values that a cell covers, by quasi-identifier
@@ -52,16 +53,16 @@ class Measures:
     def __repr__(self) -> str:
         rows = [
             ("rows", f"{self.rows:,}"),
-            ("groups", f"{self.groups:,}"),
+            ("groups", _defined(self.groups, ",")),
             ("suppressed rows", f"{self.suppressed:,}"),
             ("KL-divergence (nats)", f"{self.kl:.6f}"),
             ("KL cost (nats)", _known(self.kl_cost, ",.4f")),
             ("matching probability (ln)", _known(self.log_match, ",.4f")),
-            ("generalization height", "not defined" if self.height is None else f"{self.height}"),
-            ("average group size", f"{self.average:,.2f}"),
-            ("discernibility", "not defined" if self.discernibility is None else f"{self.discernibility:,.0f}"),
-            ("loss", f"{self.loss:.6f}"),
-            ("granularity", f"{self.granularity:.6f}"),
+            ("generalization height", _defined(self.height, "")),
+            ("average group size", _defined(self.average, ",.2f")),
+            ("discernibility", _defined(self.discernibility, ",.0f")),
+            ("loss", _defined(self.loss, ".6f")),
+            ("granularity", _defined(self.granularity, ".6f")),
         ]
         for name, share in self.columns.items():
             rows.append((f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}"))
@@ -79,6 +80,10 @@ class Measures:
 
 def _known(number: float | None, form: str) -> str:
     return "not known" if number is None else format(number, form)
+
+
+def _defined(number: float | None, form: str) -> str:
+    return "not defined" if number is None else format(number, form)
 
 
 def measure(
@@ -101,7 +106,7 @@ def measure(
     predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, ….
     """
     found = load(release) if isinstance(release, (str, Path)) else release
-    if not isinstance(found, (Generalized, Buckets)):
+    if not isinstance(found, (Generalized, Buckets, Marginals)):
         raise InputError(f"a {found.kind} release cannot be measured")
     if not isinstance(original, Table):
         raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
@@ -116,7 +121,7 @@ def measure(
     levels = found.levels if isinstance(found, Generalized) else {}
     asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
     covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
-    costs = bucket_costs(found, original, over) if isinstance(found, Buckets) else holder_costs(found, original, over)
+    costs = _costs(found, original, over)
     match = matching(found, original, covers) if isinstance(found, Generalized) else None
     if asked is not None and not isinstance(found, Generalized):
         raise InputError(f"rules and classes are not measured for a {found.kind} release", do="leave them out")
@@ -124,9 +129,19 @@ def measure(
     return Measures(
         height=sum(levels.values()) if levels else None,
         rows=found.rows,
-        domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in costs.columns},
+        domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in covers},
         kl_cost=None if match is None else match.kl_cost,
         log_match=None if match is None else match.log_match,
-        **vars(costs),
+        **costs,
         **kept,
     )
+
+
+def _costs(release: Generalized | Buckets | Marginals, original: Table, domain: Domain) -> dict[str, Any]:
+    """The costs by name; marginals have no groups, and show a column in several ways."""
+    if isinstance(release, Marginals):
+        undefined = dict.fromkeys(("average", "discernibility", "loss", "granularity", "groups"))
+        return undefined | {"kl": collection_kl(release, original, domain), "suppressed": 0, "columns": {}}
+    if isinstance(release, Buckets):
+        return vars(bucket_costs(release, original, domain))
+    return vars(holder_costs(release, original, domain))

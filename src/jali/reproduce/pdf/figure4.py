@@ -24,8 +24,11 @@ from jali.utility.rules import distance, mine
 
 PRIVATE = 1_957
 INTERVALS = ((0.00001, 0.8), (0.001, 0.8), (0.01, 0.8), (0.01, 0.7), (0.01, 0.6), (0.01, 0.5))
+WIDER, NARROWER = ((0.0, 0.8), (0.0, 0.5), (0.0, 0.3)), ((0.01, 0.3), (0.03, 0.08), (0.04, 0.06), (0.04, 0.045))
+"""Intervals of ours beside the paper's, from no lower bound to nearly one value."""
 METHODS: dict[str, dict[str, Any]] = {
     "SPALM": {"shift": "none"},
+    "SPALM, sets": {"shift": "none", "show": "set"},
     "PPALM": {"shift": "bounds", "steps": 10},
     "WPALM": {"shift": "exact", "steps": 10},
     "WPALM, 1/1024": {"shift": "exact"},
@@ -50,8 +53,8 @@ class Point(NamedTuple):
 
 
 def parts(path: str | Path | None, *, quick: bool) -> list[Callable[[], Figure]]:
-    """The figure, as something to compute."""
-    return [partial(figure_4, path, INTERVALS[2::3] if quick else INTERVALS)]
+    """The figure and what explains it, as something to compute."""
+    return [partial(figure_4, path, INTERVALS[2::3] if quick else INTERVALS), partial(screens, path)]
 
 
 def tables(path: str | Path | None, *, private: int = PRIVATE, seed: int = 0) -> tuple[Table, Table]:
@@ -96,13 +99,38 @@ def figure_4(path: str | Path | None, intervals: Sequence[tuple[float, float]] =
             "that all figures are ours.",
             "SPALM, PPALM and WPALM share one full-domain generalization; ten steps, as in the paper, and steps of "
             "1/1024. Boxes are the groups of a strict partitioning, which the paper does not have. Distributions begin "
-            "with the values of the public group, evenly.",
+            "with the values of the public group, evenly, which is what 'SPALM, sets' shows of the same groups.",
             f"% processed: the share of the public table in groups with at most {COMBINATIONS:,} combinations, which "
             "is what the paper's WPALM goes through; jali's goes through all, since its check is not exponential.",
             f"Errors as in Figure 3, the mean of {SEEDS} reconstructions. Seconds are those of one run.",
         ),
         panels,
         kind="lines",
+    )
+
+
+def screens(path: str | Path | None) -> Figure:
+    """Which full-domain generalization SPALM takes in each interval, and which probabilities its groups reach."""
+    private, public = tables(path)
+    rows: list[tuple[Cell, ...]] = []
+    for low, high in (*WIDER, *INTERVALS, *NARROWER):
+        release = conceal(private, public, low=low, high=high, on_step=quiet)
+        found, cost = release.presence(), measure(release, private).kl_cost
+        levels = " ".join(str(release.levels[column.name]) for column in public.quasi)
+        rows.append((f"{low:g} to {high:g}", levels, found.groups.num_rows, found.low, found.high, cost or 0.0))
+    return Figure(
+        "figure-4-bounds",
+        "Where the bounds of Figure 4 bind: SPALM's generalization in each interval",
+        ("presence", "levels", "groups with somebody", "least", "greatest", "KL cost"),
+        tuple(rows),
+        (
+            "Levels of " + ", ".join(column.name for column in public.quasi) + ".",
+            "In all of the paper's intervals the same generalization is best. Its groups reach far less than the upper "
+            "bounds and more than the lower ones: a group of which nobody is present is what a lower bound above 0 "
+            "forbids, and full-domain generalizations that avoid it are coarse. The paper finds the same: lower bounds "
+            "add little to SPALM, and nothing changes beyond 0.5.",
+        ),
+        digits=4,
     )
 
 
