@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, foundation, partition, quality
+from benchmarks import adult, angel, foundation, partition, quality
 
-BENCHMARKS = {"foundation": foundation.run, "partition": partition.run, "quality": quality.run, "adult": adult.run}
+BENCHMARKS = {"foundation": foundation.run, "partition": partition.run, "quality": quality.run, "angel": angel.run,
+              "adult": adult.run}  # fmt: skip
 
 
 def main(names: list[str]) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from jali.releases.anatomize import anatomize
+    from jali.releases.angelize import angelize
     from jali.releases.base import load
     from jali.releases.generalized import generalize, minimal
     from jali.releases.partitioned import partition
@@ -53,6 +54,7 @@ _WHERE = {
     "Safety": "jali.principles",
     "TCloseness": "jali.principles",
     "anatomize": "jali.releases.anatomize",
+    "angelize": "jali.releases.angelize",
     "attacks": "jali.risk.attacks",
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
@@ -90,6 +92,7 @@ __all__ = [
     "TCloseness",
     "__version__",
     "anatomize",
+    "angelize",
     "attacks",
     "audit",
     "bands",

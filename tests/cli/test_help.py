@@ -13,8 +13,10 @@ import pytest
 import jali
 from jali.cli.app import app
 
-ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy"}
-FIGURES_PRINTED_BY = {"attack", "disclosure", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "demo"}
+ORIGINALS_READ_BY = {"extend", "attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy"}
+FIGURES_PRINTED_BY = {
+    "attack", "disclosure", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "demo", "extend",
+}  # fmt: skip
 
 
 def commands(group: click.Group) -> Iterator[tuple[str, click.Command]]:
@@ -30,7 +32,7 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"attack", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"disclosure", "reproduce", "init"}
+    assert set(COMMANDS) == named | {"disclosure", "reproduce", "init", "extend", "sample"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

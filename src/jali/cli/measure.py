@@ -19,6 +19,7 @@ from jali.cli.shared import (
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.releases.angel import Angel
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
 
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
     "--domain", type=click.Choice(["declared", "present"]),
     help="Spread a cell over the values declared for its column, or over those that occur.",
 )  # fmt: skip
+@click.option("--queries", type=int, default=0, metavar="NUMBER", help="Ask so many random counts, and say the error.")
+@click.option("--volume", default="0.05", show_default=True, metavar="SHARE", help="How much of the space each asks.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same counts.")
 @json_option
 @quiet_option
 @reading_options
 def measure(
-    *, release: Path, original: Path | None, job: Path | None, domain: Any, as_json: bool, separator: str | None,
-    encoding: str | None,
+    *, release: Path, original: Path | None, job: Path | None, domain: Any, queries: int, volume: str, seed: int,
+    as_json: bool, separator: str | None, encoding: str | None,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
 
@@ -46,6 +50,8 @@ def measure(
     """
     import jali
     from jali.errors import InputError
+    from jali.principles.base import exact
+    from jali.releases.angel import Angel
     from jali.releases.base import load
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
@@ -53,10 +59,11 @@ def measure(
     if job is None and original is None:
         raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    if not isinstance(found, (Generalized, Buckets)):
+    if not isinstance(found, (Generalized, Buckets, Angel)):
         raise InputError(f"a {found.kind} release cannot be measured")
     table = original_table(found, original, job, separator, encoding)
-    figures = jali.measure(found, table, domain=domain)
+    share = float(exact("volume", volume))
+    figures = jali.measure(found, table, domain=domain, queries=queries, volume=share, seed=seed)
     if as_json:
         emit(figures.to_dict())
     else:
@@ -64,8 +71,9 @@ def measure(
 
 
 def original_table(
-    release: Generalized | Buckets, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
-) -> Table:
+    release: Generalized | Buckets | Angel, original: Path | None, job: Path | None, separator: str | None,
+    encoding: str | None,
+) -> Table:  # fmt: skip
     """The table that a release was made from, read as its job says, else as the release tells."""
     if job is not None:
         from dataclasses import replace

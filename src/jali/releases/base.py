@@ -144,13 +144,14 @@ def fresh_order(rows: int) -> NDArray[np.int64]:
 
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
+    from jali.releases.angel import Angel
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.partitioned import Partitioned
     from jali.releases.recoded import Recoded
 
     tables, manifest = store.read(folder)
-    kinds: dict[str, Any] = {kind.kind: kind for kind in (Generalized, Partitioned, Recoded, Buckets)}
+    kinds: dict[str, Any] = {kind.kind: kind for kind in (Generalized, Partitioned, Recoded, Buckets, Angel)}
     kind = manifest.get("kind")
     if kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")

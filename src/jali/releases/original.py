@@ -22,6 +22,7 @@ from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.cover import Cover
 from jali.principles.counts import Ints
+from jali.releases.angel import Angel
 from jali.releases.buckets import Buckets
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
@@ -103,15 +104,21 @@ def holder_costs(release: Generalized, original: Table, domain: Domain) -> Holde
     )
 
 
-def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCosts:
-    """The costs of buckets: how far sensitive values are spread, and how far quasi-identifiers are generalized."""
+def bucket_costs(
+    release: Buckets | Angel, original: Table, domain: Domain, *, kl: float | None = None
+) -> HolderCosts:
+    """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
+
+    `kl` where it is known already.
+    """
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
     groups = int(release.manifest.counts["groups"])
+    sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
     return HolderCosts(
-        kl=divergence(release.linked(covers), original),
+        kl=divergence(release.linked(covers), original) if kl is None else kl,
         average=release.rows / groups,
-        discernibility=None,
+        discernibility=None if sizes is None else float(sizes @ sizes),
         loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
         granularity=1 - float(np.mean(list(shares.values()))),
         groups=groups,
@@ -163,7 +170,7 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
     return BoxEstimate.from_rows(columns, release.weight)
 
 
-def builders(release: Generalized | Buckets) -> dict[str, Builder]:
+def builders(release: Generalized | Buckets | Angel) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: _builder(column) for column in release.of_role("quasi")}
 

@@ -15,6 +15,7 @@ __all__ = ["PAPERS", "Report", "run"]
 PAPERS: dict[str, str] = {
     "l-diversity": "jali.reproduce.l_diversity",
     "background-knowledge": "jali.reproduce.background_knowledge",
+    "angel": "jali.reproduce.angel",
 }
 """The papers that can be reproduced, and the module of each."""
 
