@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, disclosure, foundation, marginals, partition, presence, profile, quality
+from benchmarks import adult, angel, disclosure, foundation, marginals, partition, presence, profile, quality
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "quality": quality.run,
     "disclosure": disclosure.run,
     "adult": adult.run,
+    "angel": angel.run,
     "marginals": marginals.run,
     "presence": presence.run,
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TCloseness,
     )
     from jali.releases.anatomize import anatomize
+    from jali.releases.angelize import angelize
     from jali.releases.base import load
     from jali.releases.collected import check_marginals, inject, marginals
     from jali.releases.concealed import conceal
@@ -57,6 +58,7 @@ _WHERE = {
     "Safety": "jali.principles",
     "TCloseness": "jali.principles",
     "anatomize": "jali.releases.anatomize",
+    "angelize": "jali.releases.angelize",
     "attacks": "jali.risk.attacks",
     "audit": "jali.risk.audit",
     "bands": "jali.encoding.builders",
@@ -101,6 +103,7 @@ __all__ = [
     "TCloseness",
     "__version__",
     "anatomize",
+    "angelize",
     "attacks",
     "audit",
     "bands",

@@ -47,12 +47,15 @@ class Job:
     domain: Domain = "declared"
     separator: str | None = None
     encoding: str | None = None
+    private: Path | None = None  # where the batches of an ANGEL release are kept for its holder
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f'no method "{self.method}"', do=nearest(self.method, METHODS))
         if self.method == "conceal":
             self._check_conceal()
+        if self.private is not None and self.method != "angel":
+            raise InputError("private is for ANGEL releases", got=f'method = "{self.method}"', do="leave it out")
         roles = roles_of(
             self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain
         )
@@ -69,7 +72,7 @@ class Job:
         method = data.get("method", "generalize")
         given: dict[str, Any] = {key: data[key] for key in _AS_THEY_ARE if key in data}
         given["input"] = path.parent / data["input"] if data["input"] != "-" else Path("-")
-        given["output"] = path.parent / data["output"] if "output" in data else None
+        given |= {key: path.parent / data[key] if key in data else None for key in ("output", "private")}
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
@@ -119,7 +122,7 @@ class Job:
             private = self.table() if table is None else table
             return jali.conceal(private, self.public(), on_step=on_step, **options)
         requirement = self.requirement
-        method: Callable[..., Release] = getattr(jali, self.method)
+        method: Callable[..., Release] = getattr(jali, "angelize" if self.method == "angel" else self.method)
         return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
 
 
@@ -213,9 +216,13 @@ _BUCKETS = _Form(
     '"anatomy", "partition" or a table of levels', lambda x: isinstance(x, str) or (isinstance(x, dict) and bool(x))
 )
 _GENERALIZED = _Form("true, false or a table of levels", lambda x: isinstance(x, (bool, dict)))
+_BOOL = _Form("true or false", lambda x: isinstance(x, bool))
+_MARGINALS = _Form(
+    'lists of column names, e.g. [["zip", "disease"]]', lambda x: isinstance(x, list) and all(map(_NAMES.fits, x))
+)
 _AS_THEY_ARE = ("method", "person", "weights", "types", "missing", "domain", "separator", "encoding")
 _FIELDS: dict[str, _Form] = {
-    **dict.fromkeys(("input", "output", *_AS_THEY_ARE), _TEXT),
+    **dict.fromkeys(("input", "output", "private", *_AS_THEY_ARE), _TEXT),
     "types": _KINDS,
     "other": _NAMES,
     "quasi": _COLUMNS,
@@ -237,6 +244,13 @@ METHODS: dict[str, dict[str, _Form]] = {
     },
     "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER, **_PDF},
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
+    "angel": {
+        **dict.fromkeys(("batches", "buckets"), _TEXT),
+        "k": _NUMBER,
+        "joint_k": _BOOL,
+        "marginals": _MARGINALS,
+        "show": _SHOW,
+    },
     "conceal": {
         **dict.fromkeys(("public", "search", "shift"), _TEXT),
         **dict.fromkeys(("low", "high", "steps"), _NUMBER),

@@ -13,10 +13,11 @@ import pytest
 import jali
 from jali.cli.app import app
 
-ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "inject"}
+ORIGINALS_READ_BY = {"attack", "extend", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "inject"}
 FIGURES_PRINTED_BY = {
     "attack",
     "disclosure",
+    "extend",
     "publish",
     "minimal",
     "audit",
@@ -42,7 +43,7 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"attack", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"disclosure", "inject", "reproduce", "init"}
+    assert set(COMMANDS) == named | {"disclosure", "extend", "inject", "reproduce", "init", "sample"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -16,6 +16,7 @@ from jali.cli.audit import audit
 from jali.cli.beliefs import beliefs
 from jali.cli.demo import demo
 from jali.cli.disclosure import disclosure
+from jali.cli.extend import extend
 from jali.cli.failures import Interrupted, one_line
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
@@ -26,6 +27,7 @@ from jali.cli.publish import publish
 from jali.cli.query import query
 from jali.cli.repair import repair
 from jali.cli.reproduce import reproduce
+from jali.cli.sample import sample
 from jali.errors import InputError, nearest
 
 
@@ -74,6 +76,8 @@ for command in (
     audit,
     measure,
     query,
+    sample,
+    extend,
     repair,
     inject,
     beliefs,

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali.cli.failures import BrokenPromise
-from jali.cli.shared import emit, json_option, names, quiet_option, reading_options, release_argument
+from jali.cli.shared import PATH, emit, json_option, names, quiet_option, reading_options
 
 if TYPE_CHECKING:
     from jali.risk.audit import Audit
+    from jali.risk.joint_figures import JointAudit, JointAudits
 
 
 @click.command()
-@release_argument
+@click.argument("releases", type=PATH, nargs=-1, required=True, metavar="RELEASE...")
 @click.option("--quasi", callback=names, metavar="A,B,…", help="Of a file: what an attacker may know.")
 @click.option("--sensitive", callback=names, metavar="S,…", help="Of a file: what nobody should learn.")
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
@@ -23,18 +24,25 @@ if TYPE_CHECKING:
 @quiet_option
 @reading_options
 def audit(
-    *, release: Path, quasi: list[str] | None, sensitive: list[str] | None, person: str | None, as_json: bool,
-    separator: str | None, encoding: str | None,
+    *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
+    as_json: bool, separator: str | None, encoding: str | None,
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
-    RELEASE is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive. The exit
-    code is 3 if a promise of the release is broken.
+    RELEASE... is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive; of several
+    folders, releases of one table, it says what an attacker who holds them all can learn. The exit code is 3 if a
+    promise of a release is broken.
     """
     import jali
     from jali.errors import InputError
 
-    if release.is_dir() or not release.exists():
+    found: Audit | JointAudit | JointAudits
+    release = releases[0]
+    if len(releases) > 1:
+        if quasi or sensitive or person:
+            raise InputError("several releases know their columns", do="leave --quasi, --sensitive and --person out")
+        found = jali.audit(list(releases))
+    elif release.is_dir() or not release.exists():
         if quasi or sensitive or person:
             raise InputError(
                 f"{release} is no file", do="--quasi, --sensitive and --person are for CSV and Parquet files"
@@ -53,7 +61,7 @@ def audit(
     _require_kept(found)
 
 
-def _require_kept(found: Audit) -> None:
-    broken = [name for name, kept in found.kept.items() if not kept]
+def _require_kept(found: Audit | JointAudit | JointAudits) -> None:
+    broken = [name for name, kept in found.kept.items() if kept is False]
     if broken:
         raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")

@@ -19,6 +19,7 @@ from jali.cli.shared import (
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.releases.angel import Angel
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.marginals import Marginals
@@ -39,13 +40,16 @@ if TYPE_CHECKING:
     "--support", type=float, default=0.05, show_default=True, help="The least share of rows that a rule is in."
 )
 @click.option("--confidence", type=float, default=0.8, show_default=True, help="How often a rule must hold.")
+@click.option("--queries", type=int, default=0, metavar="NUMBER", help="Ask so many random counts, and say the error.")
+@click.option("--volume", default="0.05", show_default=True, metavar="SHARE", help="How much of the space each asks.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same counts.")
 @json_option
 @quiet_option
 @reading_options
 def measure(
     *, release: Path, original: Path | None, job: Path | None, domain: Any, rules: bool, classify: str | None,
-    holdout: Path | None, support: float, confidence: float, as_json: bool, separator: str | None,
-    encoding: str | None,
+    holdout: Path | None, support: float, confidence: float, queries: int, volume: str, seed: int, as_json: bool,
+    separator: str | None, encoding: str | None,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
 
@@ -55,6 +59,8 @@ def measure(
     """
     import jali
     from jali.errors import InputError
+    from jali.principles.base import exact
+    from jali.releases.angel import Angel
     from jali.releases.base import load
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
@@ -63,13 +69,13 @@ def measure(
     if job is None and original is None:
         raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    if not isinstance(found, (Generalized, Buckets, Marginals)):
+    if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
         raise InputError(f"a {found.kind} release cannot be measured")
     table = original_table(found, original, job, separator, encoding)
     others = None if holdout is None else original_table(found, holdout, job, separator, encoding)
     figures = jali.measure(
         found, table, domain=domain, rules=rules, classify=classify, holdout=others, support=support,
-        confidence=confidence,
+        confidence=confidence, queries=queries, volume=float(exact("volume", volume)), seed=seed,
     )  # fmt: skip
     if as_json:
         emit(figures.to_dict())
@@ -78,7 +84,7 @@ def measure(
 
 
 def original_table(
-    release: Generalized | Buckets | Marginals,
+    release: Generalized | Buckets | Angel | Marginals,
     original: Path | None,
     job: Path | None,
     separator: str | None,

@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 @click.command()
 @job_argument
 @click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where to, instead of the job's own output.")
+@click.option("--private", type=PATH, metavar="FILE", help="Keep the batches of an ANGEL release for its holder.")
 @overwrite_option
 @format_option
 @click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
 @json_option
 @quiet_option
 @show_values_option
-def publish(*, job: Path, output: Path | None, overwrite: bool, form: Any, dry_run: bool, as_json: bool) -> None:
+def publish(
+    *, job: Path, output: Path | None, private: Path | None, overwrite: bool, form: Any, dry_run: bool, as_json: bool
+) -> None:
     """Publish the table that a job names, under its promises.
 
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
@@ -46,10 +49,14 @@ def publish(*, job: Path, output: Path | None, overwrite: bool, form: Any, dry_r
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
+    keys = private or loaded.private
+    if keys is not None and loaded.method != "angel":
+        raise InputError("--private is for ANGEL releases", got=f'method = "{loaded.method}"', do="leave it out")
     table = loaded.table()
     release = loaded.run(table, on_step=on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
-    path = None if dry_run or folder is None else release.save(folder, overwrite=overwrite, format=form)
+    beside = {} if keys is None else {"private": keys}
+    path = None if dry_run or folder is None else release.save(folder, overwrite=overwrite, format=form, **beside)
     if as_json:
         emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})})
     else:
@@ -57,6 +64,8 @@ def publish(*, job: Path, output: Path | None, overwrite: bool, form: Any, dry_r
         if path is not None:
             click.echo(f"Saved in {path}")
     tell(table)
+    if loaded.method == "angel" and keys is None:
+        note("no private file was kept, so no marginal can be added later; see --private")
     if dry_run:
         note("a dry run: nothing was written")
 

@@ -18,7 +18,7 @@ from jali.cli.shared import PATH, on_step, quiet_option
 def reproduce(*, name: str, adult: Path | None, output: Path | None, quick: bool) -> None:
     """Compute the figures of a paper again.
 
-    NAME is the paper: l-diversity, background-knowledge, marginals or pdf.
+    NAME is the paper: l-diversity, background-knowledge, marginals, pdf or angel.
     """
     from jali.reproduce import run
 

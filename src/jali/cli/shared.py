@@ -19,6 +19,7 @@ from jali.cli.failures import SHOW_VALUES
 if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.progress import Step
+    from jali.releases.angel import Angel
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.marginals import Marginals
@@ -149,7 +150,7 @@ def generalized(path: Path) -> Generalized:
     return release
 
 
-def read_like(release: Generalized | Buckets | Marginals, source: Path, **reading: Any) -> Table:
+def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, **reading: Any) -> Table:
     """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
     from jali.releases.original import builders
     from jali.sources.files import read

@@ -83,7 +83,11 @@ def occupations(rows: int = 300_000, seed: int | np.random.Generator = 0, *, dom
         raise InputError("occupations: rows must be a whole number of at least 1", got=repr(rows))
     if domain not in ("declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
-    codes = _drawn(int(rows), np.random.default_rng(seed))
+    try:
+        random = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InputError("not a seed", got=repr(seed), do="give a whole number or a numpy Generator") from None
+    codes = _drawn(int(rows), random)
     values = {name: _values(tree) for name, tree in _TREES.items()} | {"gender": GENDER}
     quasi = [_column(name, values.get(name), codes[name]) for name in _QUASI]
     names = pa.array([name for name, *_ in _table()])

@@ -189,8 +189,8 @@ def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return whole.dictionary_encode("encode")
 
 
-def keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = _KEPT) -> None:
     """Keep a value for the next question, in place of the oldest when there are many."""
-    while len(kept) >= _KEPT:
+    while len(kept) >= most:
         kept.pop(next(iter(kept)))
     kept[key] = value

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jali.encoding.values import Kind
 from jali.errors import InputError
 from jali.estimates.base import INDEPENDENT
-from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, simplify, tests
+from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, simplify
 from jali.estimates.cover import Cover
 from jali.estimates.patterns import Bools, Floats, Ints, Patterns
 
@@ -106,32 +106,13 @@ class Fits(NamedTuple):
 def fitting(
     asked: Condition, some: Sequence[BoxColumn], own: list[tuple[Test, ...]], judged: Sequence[Patterns]
 ) -> Fits:
-    """The boxes that may satisfy a condition on some of their columns, and the share of each that does.
-
-    A conjunction of parts that name one column each is asked column by column, of fewer and fewer boxes.
-    """
-    parts = asked.parts if isinstance(asked, And) else (asked,)
-    by_column = [[part for part in parts if {test.column for test in tests(part)} == {c.name}] for c in some]
-    if sum(map(len, by_column)) < len(parts):
-        share, surely, maybe = expanded(asked, own, judged, [column.codes for column in some])
-        box = np.flatnonzero(maybe)
-        return Fits(box, np.where(surely[box], 1.0, share[box]), surely[box])
-    nodes = [
-        _of_nodes(simplify(And(tuple(wanted))), those, patterns)
-        for wanted, those, patterns in zip(by_column, own, judged, strict=True)
-    ]
-    order = sorted(range(len(some)), key=lambda at: float(nodes[at][2].mean()))  # where the fewest fit comes first
-    box = np.flatnonzero(nodes[order[0]][2].take(some[order[0]].codes))  # take is quick for narrow codes
-    for at in order[1:]:
-        box = box[nodes[at][2].take(some[at].codes.take(box))]
-    share, surely = np.ones(len(box)), np.ones(len(box), dtype=np.bool_)
-    for column, (part, sure, _) in zip(some, nodes, strict=True):
-        node = column.codes.take(box)
-        share, surely = share * part.take(node), surely & sure.take(node)
-    return Fits(box, share, surely)
+    """The boxes that may satisfy a condition on some of their columns, and the share of each that does."""
+    share, surely, maybe = expanded(asked, own, judged, [column.codes for column in some])
+    box = np.flatnonzero(maybe)
+    return Fits(box, np.where(surely[box], 1.0, share[box]), surely[box])
 
 
-def _of_nodes(asked: Condition, own: tuple[Test, ...], patterns: Patterns) -> tuple[Floats, Bools, Bools]:
+def of_nodes(asked: Condition, own: tuple[Test, ...], patterns: Patterns) -> tuple[Floats, Bools, Bools]:
     """The share of each node that satisfies a condition on its column, whether all of it does, and any: (nodes,)."""
     alike = split(asked, own, patterns).get(Constant(True), [])
     part, allowed = _together(patterns, alike)

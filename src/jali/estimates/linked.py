@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, short, table_of
-from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.estimates.condition import Condition, Constant, columns, simplify, tests
+from jali.estimates.boxes import BoxColumn, BoxEstimate, keep
+from jali.estimates.condition import And, Condition, Constant, columns, simplify, tests
+from jali.estimates.conjunction import Truth, by_column, fitting_boxes, rests_on, truth_of
 from jali.estimates.cover import DECLARE
-from jali.estimates.expand import assumed, fitting, split
+from jali.estimates.expand import Fits, assumed, fitting, split
+from jali.estimates.mixed import mixed_probability
 from jali.estimates.patterns import Bools, Floats, Ints, added
 from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
+_TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class LinkedEstimate:
     count_of: Ints  # (entries,) people of the link who have the values, at least 1
     weight: Floats | None = None  # (links,) of each person; 1 by default
     rows: NDArray[np.integer] | None = None  # (published rows,) the box of each
+    called: str = "bucket"  # what a link is, for people
+    _truths: dict[Any, Truth] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -58,14 +63,14 @@ class LinkedEstimate:
     @classmethod
     def from_rows(
         cls, shown: Sequence[BoxColumn], link: Ints, hidden: Sequence[BoxColumn], value_link: Ints, count_of: Ints,
-        *, weight: Floats | None = None,
+        *, weight: Floats | None = None, called: str = "bucket",
     ) -> LinkedEstimate:  # fmt: skip
         """The estimate of two published tables: `shown` and `link` row by row, reduced to the distinct ones."""
         keys = [(column.codes, column.cover.nodes) for column in shown]
         number, first = combine([*keys, (link, int(link.max(initial=0)) + 1)], len(link))
         boxes = tuple(replace(column, codes=column.codes[first]) for column in shown)
         people = np.bincount(number, minlength=len(first)).astype(np.int64)
-        return cls(boxes, link[first], people, tuple(hidden), value_link, count_of, weight, number)
+        return cls(boxes, link[first], people, tuple(hidden), value_link, count_of, weight, number, called)
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
@@ -101,6 +106,11 @@ class LinkedEstimate:
     def _by_value(self) -> ByValue:
         keys = [(column.codes, column.cover.nodes) for column in self.hidden]
         return ByValue.of(keys, self.value_link, self.count_of, len(self.size))
+
+    @cached_property
+    def _value_codes(self) -> list[NDArray[np.integer]]:
+        """The nodes of each joint value, by sensitive column: each (joint values,)."""
+        return [column.codes[self._by_value.first] for column in self.hidden]
 
     @cached_property
     def boxes(self) -> BoxEstimate:
@@ -153,10 +163,19 @@ class LinkedEstimate:
         if np.isnan(value):
             raise self._depends(asked, low, low + doubt)
         high = low + doubt
-        return Count(min(max(value, low), high), low=low, high=high, assumes=(EVENLY, *assumes))
+        evenly = EVENLY.replace("bucket", self.called)
+        return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
 
     def _left(self, asked: Condition) -> dict[Condition, Floats]:
         """What is left of the condition for some sensitive values, if not nothing, and who has these: each (links,)."""
+        separate = by_column(asked)
+        if separate is not None:
+            mask = np.ones(len(self._by_value.first), dtype=np.bool_)
+            for at, column in enumerate(self.hidden):
+                if column.name in separate:
+                    mask &= self._truth(self.hidden, at, separate.pop(column.name)).maybe.take(self._value_codes[at])
+            parts = tuple(part for some in separate.values() for part in some)
+            return {simplify(And(parts)): self._by_value.having(mask)} if mask.any() else {}
         left: dict[Condition, Bools] = {asked: np.ones(len(self._by_value.first), dtype=np.bool_)}
         for at, column in enumerate(self.hidden):
             after: dict[Condition, Bools] = {}
@@ -182,21 +201,44 @@ class LinkedEstimate:
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
+        separate = by_column(asked)
+        if separate is not None:
+            truths = [self._truth(self.shown, i, separate[self.shown[i].name]) for i in chosen]
+            return self._together(having, fitting_boxes(some, truths), lambda box: rests_on(some, truths, box))
         own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
-        box, share, surely = fitting(asked, some, own, judged)
+
+        def based(box: Ints) -> tuple[str, ...]:
+            return assumed(some, judged, [column.codes.take(box) for column in some], np.ones(len(box), dtype=np.bool_))
+
+        return self._together(having, fitting(asked, some, own, judged), based)
+
+    def _truth(self, side: tuple[BoxColumn, ...], at: int, parts: tuple[Condition, ...]) -> Truth:
+        """What of a column satisfies what is asked of it, kept for the next question."""
+        key = (side is self.hidden, at, parts)
+        found = self._truths.get(key)
+        if found is None:
+            found = truth_of(side[at], parts)
+            keep(self._truths, key, found, _TRUTHS)
+        return found
+
+    def _together(
+        self, having: Floats, fits: Fits, based: Callable[[Ints], tuple[str, ...]]
+    ) -> tuple[float, float, float, tuple[str, ...]]:
+        """What `_both` says, of boxes that fit and how many of each link have a value."""
+        box, share, surely = fits
         link = self.link.take(box)
         there = np.flatnonzero(having.take(link))
-        box, link, share, surely = box[there], link[there], share[there], surely[there]
+        if len(there) < len(box):
+            box, link, share, surely = box[there], link[there], share[there], surely[there]
         links, people = len(self.size), self._people.take(box)
         possible = added(link, people, links)
         certain = possible if surely.all() else added(link[surely], people[surely], links)
         low = np.maximum(0.0, certain + having - self.size)
         more = np.minimum(possible, having) - low
-        value = float((share * people * (having / self.size * self._scale).take(link)).sum())
-        open_ = ~surely
-        based = assumed(some, judged, [column.codes.take(box) for column in some], open_) if open_.any() else ()
-        return value, float((low * self._scale).sum()), float((more * self._scale).sum()), based
+        value = float((share * people) @ (having / self.size * self._scale).take(link))
+        rest = () if surely.all() else based(box[~surely])
+        return value, float((low * self._scale).sum()), float((more * self._scale).sum()), rest
 
     def _depends(self, asked: Condition, low: float, high: float) -> InputError:
         """The answer depends on what is not known."""
@@ -225,7 +267,11 @@ class LinkedEstimate:
     def probability(self, cells: Any) -> Floats:
         """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
         table = table_of(cells)
-        return self._joined(table.column_names).probability(table)
+        names = table.column_names
+        both = self._joined(names)
+        if self._side(names) is not None:
+            return both.probability(table)
+        return mixed_probability(both, sum(column.name in names for column in self.shown), table)
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""

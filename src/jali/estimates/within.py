@@ -114,7 +114,7 @@ class ByValue:
     def having(self, values: Bools) -> Floats:
         """How many people of each link have one of these joint values: (links,)."""
         if self._matrix is not None:
-            summed: Floats = self._matrix[np.flatnonzero(values)].sum(axis=0)
+            summed: Floats = values.astype(np.float64) @ self._matrix
             return summed
         edges = np.flatnonzero(np.diff(values, prepend=False, append=False))  # values that follow each other are a run
         runs = [slice(self.start[a], self.start[b]) for a, b in edges.reshape(-1, 2)]

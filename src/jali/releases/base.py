@@ -153,6 +153,7 @@ def fresh_order(rows: int) -> NDArray[np.int64]:
 
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
+    from jali.releases.angel import Angel
     from jali.releases.buckets import Buckets
     from jali.releases.concealed import Concealed
     from jali.releases.generalized import Generalized
@@ -161,9 +162,8 @@ def load(folder: str | Path) -> Release:
     from jali.releases.recoded import Recoded
 
     tables, manifest = store.read(folder)
-    kinds: dict[str, Any] = {
-        kind.kind: kind for kind in (Generalized, Marginals, Partitioned, Recoded, Buckets, Concealed)
-    }
+    known = (Generalized, Partitioned, Recoded, Buckets, Angel, Marginals, Concealed)
+    kinds: dict[str, Any] = {kind.kind: kind for kind in known}
     kind = manifest.get("kind")
     if kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")

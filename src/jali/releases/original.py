@@ -23,6 +23,7 @@ from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.cover import Cover
 from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
 from jali.principles.counts import Ints
+from jali.releases.angel import Angel
 from jali.releases.buckets import Buckets
 from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
@@ -108,15 +109,19 @@ def holder_costs(release: Generalized, original: Table, domain: Domain) -> Holde
     )
 
 
-def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCosts:
-    """The costs of buckets: how far sensitive values are spread, and how far quasi-identifiers are generalized."""
+def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
+    """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
+
+    `kl` where it is known already.
+    """
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
     groups = int(release.manifest.counts["groups"])
+    sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
     return HolderCosts(
-        kl=divergence(release.linked(covers), original),
+        kl=divergence(release.linked(covers), original) if kl is None else kl,
         average=release.rows / groups,
-        discernibility=None,
+        discernibility=None if sizes is None else float(sizes @ sizes),
         loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
         granularity=1 - float(np.mean(list(shares.values()))),
         groups=groups,
@@ -127,14 +132,18 @@ def bucket_costs(release: Buckets, original: Table, domain: Domain) -> HolderCos
 
 def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
     """The KL-divergence of marginals in nats, from their published counts."""
+    return divergence(collection_estimate(release, original, domain), original)
+
+
+def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
+    """The estimate of marginals over the domain of whoever holds the table."""
     columns = tuple(
         MarginalColumn(c.name, c.kind, "quasi", holder_cover(c, original[c.name], domain))
         if c.role == "quasi"
         else MarginalColumn(c.name, c.kind, "sensitive", _sensitive_cover(c, original[c.name], domain))
         for c in release.columns
     )
-    estimate = MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
-    return divergence(estimate, original)
+    return MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
 
 
 def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:
@@ -190,7 +199,7 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
     return BoxEstimate.from_rows(columns, release.weight)
 
 
-def builders(release: Generalized | Buckets | Marginals) -> dict[str, Builder]:
+def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: _builder(column) for column in release.of_role("quasi")}
 

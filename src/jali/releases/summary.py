@@ -28,7 +28,7 @@ DISPLAYS = {
     "set": "the set of each group's values",
     "pdf": "the distribution in each group",
 }
-_COSTS = {  # a repaired release lacks those that need the original
+COSTS = {  # a repaired release lacks those that need the original
     "kl": "KL-divergence {:.4f} nats",
     "average": "{:,.1f} rows in a group on average",
     "discernibility": "discernibility {:,.0f}",
@@ -90,7 +90,7 @@ def bucket_summary(release: Buckets) -> str:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in buckets_not_covered(release))]
     lines.append("Cost")
-    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
+    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
     return "\n".join(lines)
 
 
@@ -122,7 +122,7 @@ def summary(release: Generalized) -> str:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
     lines.append("Cost")
-    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in _COSTS.items() if name in metrics))
+    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
     if "kl" not in metrics:
         lines.append("  KL-divergence and loss: see jali.measure, which needs the original")
     if release.search.get("nodes"):

@@ -17,6 +17,7 @@ PAPERS: dict[str, str] = {
     "background-knowledge": "jali.reproduce.background_knowledge",
     "marginals": "jali.reproduce.marginals",
     "pdf": "jali.reproduce.pdf",
+    "angel": "jali.reproduce.angel",
 }
 """The papers that can be reproduced, and the module of each."""
 

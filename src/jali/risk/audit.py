@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
 from jali.principles.counts import Cells, Counts, GivenCounts
+from jali.releases.angel import Angel
+from jali.releases.angel_summary import RESTS
+from jali.releases.angel_summary import not_covered as angel_not_covered
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
 from jali.releases.generalized import Generalized
@@ -23,9 +26,21 @@ from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, no
 from jali.risk.collection import audit_collection
 from jali.risk.disclosure import curve
 from jali.risk.disclosure_kind import Kind, bound_kind
-from jali.risk.figures import NEARLY, Audit, Disclosure, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.figures import NEARLY, AngelAudit, Audit, Disclosure, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.joint import joint
+from jali.risk.joint_figures import JointAudit, JointAudits
 
-__all__ = ["NEARLY", "Audit", "Disclosure", "Homogeneity", "OtherAudit", "SensitiveAudit", "audit", "figures"]
+__all__ = [
+    "NEARLY",
+    "AngelAudit",
+    "Audit",
+    "Disclosure",
+    "Homogeneity",
+    "OtherAudit",
+    "SensitiveAudit",
+    "audit",
+    "figures",
+]
 
 MOST_L = 20
 """Up to which l the recursive diversity is reported."""
@@ -35,17 +50,36 @@ SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which the share of people is reported."""
 
 
+@overload
+def audit(what: list[Any] | tuple[Any, ...]) -> JointAudit | JointAudits: ...
+
+
+@overload
 def audit(
     what: Release | str | Path | Any,
     *,
     quasi: Iterable[str] | None = None,
     sensitive: Iterable[str] | Mapping[str, Any] = (),
     person: str | None = None,
-) -> Audit:
+) -> Audit: ...
+
+
+def audit(
+    what: Release | str | Path | Any,
+    *,
+    quasi: Iterable[str] | None = None,
+    sensitive: Iterable[str] | Mapping[str, Any] = (),
+    person: str | None = None,
+) -> Audit | JointAudit | JointAudits:
     """What an attacker who knows the quasi-identifiers can learn from a release, a saved release or any frame.
 
-    For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own.
+    For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own. Of a list of releases of one
+    table it says what an attacker who holds them all can learn.
     """
+    if isinstance(what, (list, tuple)):
+        if quasi is not None or sensitive or person is not None:
+            raise InputError("releases know their columns", do="leave quasi=, sensitive= and person= out")
+        return joint(what)
     if isinstance(what, (str, Path)):
         what = load(what)
     if isinstance(what, Release):
@@ -87,6 +121,8 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
 def _audit_release(release: Release) -> Audit:
     if isinstance(release, Marginals):
         return audit_collection(release, MOST_L)
+    if isinstance(release, Angel):
+        return _audit_angel(release)
     counts = release.counts()
     kept = release.kept()
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)
@@ -99,6 +135,40 @@ def _audit_release(release: Release) -> Audit:
     notes = _notes(person_named=named, spread=spread, not_covered=limits)
     found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
     return _told_apart(found, release) if isinstance(release, Buckets) else found
+
+
+def _audit_angel(release: Angel) -> Audit:
+    """The figures of batches, of the tables beside them, and of what follows from all of them together."""
+    counts, tables = release.counts(), release.contents.tables
+    kept = {repr(p): bool(p.holds(counts).all()) for p in release.batch_principles}
+    k = min(int(table.sizes.min()) for table in tables)
+    kept |= {repr(p): k >= release.k for p in release.principles if p not in release.batch_principles}
+    assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
+    notes = _notes(person_named=not assumed, spread=False, not_covered=angel_not_covered(release))
+    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]))
+    size = tables[0].sizes
+    mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
+    together = AngelAudit(
+        smallest_batch=found.k,
+        posterior={
+            repr(p): (min if p.better == "higher" else max)(p.worst(each) for each in mixed)
+            for p in release.batch_principles
+        },
+        largest_share={s.name: max(_largest(each, s.name) for each in mixed) for s in counts.sensitive},
+        tables=len(mixed),
+        joint=release.joint_cell(),
+        k=release.k,
+    )
+    return replace(
+        found, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
+        below={bound: float(size[size < bound].sum()) / release.rows for bound in SMALL},
+    )  # fmt: skip
+
+
+def _largest(counts: Counts, name: str) -> float:
+    """The largest share of one value in any group."""
+    cells = counts.cells(name)
+    return float((cells.largest(cells.n) / counts.size).max())
 
 
 def _told_apart(audit: Audit, release: Buckets) -> Audit:

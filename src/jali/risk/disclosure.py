@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal, overload
 
 import numpy as np
@@ -17,9 +18,11 @@ from jali.principles.base import whole_number
 from jali.principles.counts import Cells, Ints
 from jali.principles.worst_case import Buckets, by_negations, disclosed, least_ratios, of_cells, of_matrix
 from jali.principles.worst_case_exact import least_ratio
+from jali.releases.base import Release, load
 from jali.risk.buckets import MOST, What, counts_of, require_people
 from jali.risk.chain import chain
 from jali.risk.curve import Curve
+from jali.risk.disclosure_kind import bound_kind
 from jali.risk.knowledge import Atom, Facts, Implication, Person, read_knowledge, require_facts
 from jali.risk.tracker import Tracker
 from jali.risk.witness import Witness, witness
@@ -78,16 +81,21 @@ def maximum(
 def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = None) -> Curve:
     """The maximum disclosure for several numbers of facts, by implications and by negations, in one pass.
 
+    Its `kind` is "at most" for a release whose groups overlap, where it is an upper bound.
+
     >>> curve([[2, 2, 1], [2, 1, 1, 1]], range(3)).negations
     (0.4, 0.6666666666666666, 1.0)
     """
     asked = tuple(whole_number("k", k, least=0) for k in ks)
     if not asked:
         raise InputError("no k was given", do="write e.g. range(14)")
+    if isinstance(what, (str, Path)):
+        what = load(what)
+    kind = (bound_kind(what) or "at most") if isinstance(what, Release) else "exact"
     buckets, most = _worst_buckets(what, max(asked), sensitive)
     implied = disclosed(least_ratios(buckets, most))
     negated = [float((held / left).max()) for held, left in (by_negations(buckets, k) for k in range(most + 1))]
-    return Curve(asked, *(tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated)))
+    return Curve(asked, *(tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated)), kind=kind)
 
 
 def _worst_buckets(what: What, k: int, sensitive: str | None, *, exact: bool = False) -> tuple[Buckets, int]:

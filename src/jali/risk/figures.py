@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jali.errors import InputError
+from jali.releases.angel_joint import JointCell
 from jali.releases.summary import many
 from jali.risk.curve import Curve
 from jali.risk.disclosure_kind import Kind
@@ -79,6 +80,31 @@ class OtherAudit:
 
 
 @dataclass(frozen=True)
+class AngelAudit:
+    """What batches and buckets give away together, and what the batch number joins."""
+
+    smallest_batch: int  # people
+    posterior: Mapping[str, float]  # the weakest level of any bucket's mixture of batches, by promise
+    largest_share: Mapping[str, float]  # the most that an attacker believes in one value of a bucket, by column
+    tables: int  # that show batches
+    joint: JointCell | None  # the cell of their join that somebody is certainly in and the fewest can be
+    k: int  # what was promised for each table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts."""
+        joint = None if self.joint is None else self.joint.to_dict()
+        return vars(self) | {
+            "posterior": dict(self.posterior), "largest_share": dict(self.largest_share), "joint": joint,
+            "joint_keeps_k": self.joint_keeps_k,
+        }  # fmt: skip
+
+    @property
+    def joint_keeps_k(self) -> bool:
+        """Whether no cell of the join certainly has people, but fewer than k."""
+        return self.joint is None or self.joint.high >= self.k
+
+
+@dataclass(frozen=True)
 class Audit:
     """The figures of an audit; attributes of a single sensitive column stand at the top."""
 
@@ -94,6 +120,7 @@ class Audit:
     other: OtherAudit | None = None
     notes: tuple[str, ...] = ()
     smallest_bucket: int | None = None  # people; where groups are buckets, and k counts who shows the same
+    angel: AngelAudit | None = None  # where groups are batches
 
     def __getattr__(self, name: str) -> Any:
         """A sensitive column's figure, or a mapping by column where there are several."""
@@ -123,6 +150,8 @@ class Audit:
             result[name] = next(iter(by_column.values())) if len(by_column) == 1 else by_column
         if self.smallest_bucket is not None:
             result["smallest_bucket"] = self.smallest_bucket
+        if self.angel is not None:
+            result["angel"] = self.angel.to_dict()
         if self.other is not None:
             result["other"] = vars(self.other) | {"columns": list(self.other.columns)}
         return result | {"kept": dict(self.kept), "holds": self.holds, "notes": list(self.notes)}
@@ -133,12 +162,14 @@ class Audit:
 
 def _rows(audit: Audit) -> list[tuple[str, str]]:
     bucket, group = audit.smallest_bucket, "group" if audit.smallest_bucket is None else "bucket"
+    if audit.angel is not None:
+        bucket, group = audit.angel.smallest_batch, "batch"
     smallest = "of the marginals together" if audit.groups is None else "people in the smallest group"
     rows = [
         ("people", f"{audit.people:,}"),
-        (f"{group}s", _defined(audit.groups, ",")),
+        ("batches" if group == "batch" else f"{group}s", _defined(audit.groups, ",")),
         *([(f"k ({smallest})", f"{audit.k:,}")] if bucket is None else []),
-        *([("people in the smallest bucket", f"{bucket:,}")] if bucket is not None else []),
+        *([(f"people in the smallest {group}", f"{bucket:,}")] if bucket is not None else []),
         (f"people in a {group} on average", _defined(audit.average_size, ",.1f")),
         *([("k (people who show the same, at least)", f"{audit.k:,}")] if bucket is not None else []),
         ("re-identification risk, highest", _defined(audit.highest_risk, ".4f")),
@@ -164,6 +195,7 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
     if audit.other is not None:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
         rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
+    rows += [] if audit.angel is None else _joined(audit.angel)
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
     return rows
 
@@ -187,6 +219,21 @@ def _defined(figure: object, form: str = "") -> str:
 
 def _plain(found: Homogeneity | None) -> dict[str, int] | None:
     return None if found is None else dict(vars(found))
+
+
+def _joined(angel: AngelAudit) -> list[tuple[str, str]]:
+    rows = [("— batches and buckets together —", "")]
+    rows += [(f"weakest mixture of batches, {name}", f"{level:.4f}") for name, level in angel.posterior.items()]
+    rows += [
+        (f"largest belief in one value of {name}, knowing the bucket", f"{share:.4f}")
+        for name, share in angel.largest_share.items()
+    ]
+    if angel.tables > 1:
+        joint = "nobody" if angel.joint is None else str(angel.joint)
+        rows.append((f"smallest certain cell of the join of {angel.tables} tables", joint))
+        kept = "yes" if angel.joint_keeps_k else f"NO, k = {angel.k} holds in each table only"
+        rows.append(("the join keeps k", kept))
+    return rows
 
 
 def _c(c: float) -> str:

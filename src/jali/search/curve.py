@@ -2,7 +2,7 @@
 
 A batch need not be a box, so it can be cut from one long line of records. The line is cut in the middle as long as both
 halves keep every promise. Where the middle lies depends on nobody's sensitive value, so a piece that is left whole says
-that one of its halves failed, never which (docs/decisions/0010).
+that one of its halves failed, never which (docs/decisions/0016).
 """
 
 from __future__ import annotations

@@ -7,18 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError
+from jali.estimates.base import Estimate
+from jali.releases.angel import Angel
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
 from jali.releases.marginals import Marginals
-from jali.releases.original import bucket_costs, collection_kl, holder_costs, holder_cover
+from jali.releases.original import (
+    bucket_costs,
+    collection_estimate,
+    collection_kl,
+    holder_costs,
+    holder_cover,
+    holder_estimate,
+)
 from jali.show import lines_of
 from jali.utility.classify import Classified
 from jali.utility.kept import Asked
 from jali.utility.matching import matching
+from jali.utility.queries import QueryErrors, workload
 from jali.utility.rules import CONFIDENCE, SUPPORT, RuleErrors
 
 
@@ -42,10 +54,11 @@ class Measures:
     rules: RuleErrors | None = None  # where they were asked for
     class_rules: RuleErrors | None = None
     classified: Classified | None = None
+    queries: QueryErrors | None = None  # of a workload of random counts, where one was asked for
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts."""
-        asked = ("rules", "class_rules", "classified")
+        asked = ("rules", "class_rules", "classified", "queries")
         found = {name: value for name, value in vars(self).items() if name not in asked}
         parts = {name: getattr(self, name).to_dict() for name in asked if getattr(self, name) is not None}
         return found | {"columns": dict(self.columns), "domain": dict(self.domain)} | parts
@@ -75,6 +88,14 @@ class Measures:
             rows.append((f"{self.classified.column} predicted", f"{self.classified.accuracy:.4f}"))
             rows.append(("  from the original", f"{self.classified.original:.4f}"))
             rows.append(("  the most frequent class", f"{self.classified.majority:.4f}"))
+        if self.queries is not None:
+            asked = self.queries
+            rows += [
+                (f"{asked.queries:,} counts of volume {asked.volume:g}: average error", f"{asked.average:.6f}"),
+                ("  median error", f"{asked.median:.6f}"),
+                ("  counts whose true answer is 0", f"{asked.empty:,}"),
+                ("  what is estimated for those, on average", f"{asked.empty_average:.6f}"),
+            ]
         return "\n".join(lines_of(rows))
 
 
@@ -97,16 +118,21 @@ def measure(
     support: float = SUPPORT,
     confidence: float = CONFIDENCE,
     seeds: int = 5,
+    queries: int = 0,
+    volume: float = 0.05,
+    seed: int | np.random.Generator = 0,
 ) -> Measures:
     """What the release costs an analyst, against the table it was made from.
 
     `domain` says which values a generalized cell is spread over: those declared for its column, or those that occur in
     the table; by default as the table says. `rules` compares the association rules of reconstructions with those of the
     original, over all columns or those listed; `classify` the class rules of a column, and how well a classifier
-    predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, ….
+    predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, …. With
+    `queries` so many random counts over all columns, each of about the share `volume` of the space of values, are asked
+    of the release and of the table.
     """
     found = load(release) if isinstance(release, (str, Path)) else release
-    if not isinstance(found, (Generalized, Buckets, Marginals)):
+    if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
         raise InputError(f"a {found.kind} release cannot be measured")
     if not isinstance(original, Table):
         raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
@@ -126,6 +152,10 @@ def measure(
     if asked is not None and not isinstance(found, Generalized):
         raise InputError(f"rules and classes are not measured for a {found.kind} release", do="leave them out")
     kept = asked.answers(found, original, covers) if asked is not None and isinstance(found, Generalized) else {}
+    errors = None
+    if queries != 0:
+        wanted = workload(original, queries, volume=volume, seed=seed, domain=over)
+        errors = wanted.errors(_estimate(found, original, over))
     return Measures(
         height=sum(levels.values()) if levels else None,
         rows=found.rows,
@@ -134,14 +164,23 @@ def measure(
         log_match=None if match is None else match.log_match,
         **costs,
         **kept,
+        queries=errors,
     )
 
 
-def _costs(release: Generalized | Buckets | Marginals, original: Table, domain: Domain) -> dict[str, Any]:
+def _costs(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> dict[str, Any]:
     """The costs by name; marginals have no groups, and show a column in several ways."""
     if isinstance(release, Marginals):
         undefined = dict.fromkeys(("average", "discernibility", "loss", "granularity", "groups"))
         return undefined | {"kl": collection_kl(release, original, domain), "suppressed": 0, "columns": {}}
-    if isinstance(release, Buckets):
+    if isinstance(release, (Buckets, Angel)):
         return vars(bucket_costs(release, original, domain))
     return vars(holder_costs(release, original, domain))
+
+
+def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> Estimate:
+    """What is inferred from the release over the domain that it is measured in."""
+    if isinstance(release, Marginals):
+        return collection_estimate(release, original, domain)
+    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    return holder_estimate(release, covers) if isinstance(release, Generalized) else release.linked(covers)

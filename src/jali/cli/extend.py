@@ -1,0 +1,65 @@
+"""jali extend: more marginals for an ANGEL release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    emit,
+    format_option,
+    job_argument,
+    json_option,
+    note,
+    on_step,
+    overwrite_option,
+    quiet_option,
+    release_argument,
+    show_values_option,
+)
+
+
+@click.command()
+@release_argument
+@job_argument
+@click.option("--private", type=PATH, metavar="FILE", help="The private file that was saved with the release.")
+@click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
+@overwrite_option
+@format_option
+@json_option
+@quiet_option
+@show_values_option
+def extend(
+    *, release: Path, job: Path, private: Path | None, output: Path, overwrite: bool, form: Any, as_json: bool
+) -> None:
+    """Add marginals to an ANGEL release, over the same batches.
+
+    Of JOB.toml the input and its columns are read, and the marginals (and joint_k) of its section [angel]. The new
+    release is to be published in place of RELEASE.
+    """
+    from jali.errors import InputError
+    from jali.job import Job
+    from jali.releases.angel import Angel
+    from jali.releases.base import load
+
+    found = load(release)
+    if not isinstance(found, Angel):
+        raise InputError(f"{release} is a {found.kind} release", do="marginals can be added to an ANGEL release only")
+    loaded = Job.load(job)
+    keys = private or loaded.private
+    if keys is None:
+        raise InputError("the private file of the release is needed", do="pass --private FILE")
+    marginals = loaded.options.get("marginals", ())
+    joint_k = loaded.options.get("joint_k")
+    extended = found.extend(loaded.table(), marginals, keys, joint_k=joint_k, on_step=on_step())
+    summary = repr(extended)
+    path = extended.save(output, overwrite=overwrite, format=form)
+    if as_json:
+        emit({"path": path} | extended.manifest.to_dict())
+    else:
+        click.echo(summary)
+        click.echo(f"Saved in {path}")
+    note(f"publish it in place of {release}; the private file stays as it is")

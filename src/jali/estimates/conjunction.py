@@ -1,0 +1,72 @@
+"""Conjunctions whose parts name one column each: asked column by column, and what is found for a column is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jali.estimates.base import INDEPENDENT
+from jali.estimates.condition import And, Condition, simplify, tests
+from jali.estimates.expand import BoxColumn, Fits, of_nodes
+from jali.estimates.patterns import Bools, Floats, Ints
+
+
+class Truth(NamedTuple):
+    """How much of each node of a column satisfies what is asked of it: each (nodes,)."""
+
+    share: Floats  # nan where nothing is known of the node
+    sure: Bools  # whether all of it does
+    maybe: Bools  # whether any of it may
+    doubtful: Bools  # whether some of its values satisfy other tests than the rest
+
+
+def by_column(asked: Condition) -> dict[str, tuple[Condition, ...]] | None:
+    """The parts of a conjunction by the one column that each names; None where a part names several."""
+    found: dict[str, tuple[Condition, ...]] = {}
+    for part in asked.parts if isinstance(asked, And) else (asked,):
+        names = {test.column for test in tests(part)}
+        if len(names) != 1:
+            return None
+        name = names.pop()
+        found[name] = (*found.get(name, ()), part)
+    return found
+
+
+def truth_of(column: BoxColumn, parts: tuple[Condition, ...]) -> Truth:
+    """What of the column's nodes satisfies all of these parts."""
+    asked = simplify(And(parts))
+    own = tuple(dict.fromkeys(tests(asked)))
+    patterns = column.cover.patterns(own)
+    return Truth(*of_nodes(asked, own, patterns), patterns.possible.sum(axis=0) > 1)
+
+
+def fitting_boxes(columns: Sequence[BoxColumn], truths: Sequence[Truth]) -> Fits:
+    """The boxes that may satisfy all that is asked of their columns: first where the fewest do."""
+    order = sorted(range(len(columns)), key=lambda at: float(truths[at].maybe.mean()))
+    box = np.flatnonzero(truths[order[0]].maybe.take(columns[order[0]].codes))  # take is quick for narrow codes
+    for at in order[1:]:
+        box = box[truths[at].maybe.take(columns[at].codes.take(box))]
+    share, surely = np.ones(len(box)), np.ones(len(box), dtype=np.bool_)
+    for column, truth in zip(columns, truths, strict=True):
+        if not truth.sure[truth.maybe].all():
+            node = column.codes.take(box)
+            share, surely = share * truth.share.take(node), surely & truth.sure.take(node)
+    return Fits(box, share, surely)
+
+
+def rests_on(columns: Sequence[BoxColumn], truths: Sequence[Truth], box: Ints) -> tuple[str, ...]:
+    """What the answer rests on, in boxes that are neither surely in nor surely out."""
+    found: dict[str, None] = {}
+    several = np.zeros(len(box), dtype=np.int8)
+    for column, truth in zip(columns, truths, strict=True):
+        if not truth.doubtful.any():
+            continue
+        here = column.codes.take(box)
+        doubtful = truth.doubtful.take(here)
+        several += doubtful
+        nodes = np.flatnonzero(np.bincount(here, minlength=len(truth.doubtful))[: len(truth.doubtful)] * truth.doubtful)
+        if len(nodes):
+            found |= dict.fromkeys(column.cover.assumes(nodes, column.name))
+    return (*found, INDEPENDENT) if (several > 1).any() else tuple(found)

@@ -1,0 +1,159 @@
+"""What the batch number joins: cells of several tables that certainly have somebody in common, and how many at most.
+
+k holds in each table by itself. But whoever joins the tables on the batch can be sure of more. Of the n people of a
+batch, n1 are in a cell of the first table and n2 in one of the second: at least n1 + n2 - n are in both, and at most
+min(n1, n2). With m tables it is Σ ni - (m - 1) n and the least ni. Both are added up over the batches. If somebody is
+certainly in all of the cells and fewer than k can be, the join tells people apart that no table does. The bounds come
+from the counts alone: that cells over the same column may exclude each other is not used. Tables without a batch add
+nothing, since at most min(n1, n2) ≥ k people are in two of their cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jali.encoding.frequencies import combine
+from jali.principles.counts import Ints
+from jali.releases.angel_tables import GroupTable
+
+AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class JointCell:
+    """Cells, one of each table, that somebody is certainly in: at least `low` and at most `high` people."""
+
+    low: int
+    high: int
+    cells: dict[str, dict[str, str | None]]  # by table, what its cell shows, by column
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts."""
+        return {"low": self.low, "high": self.high, "cells": self.cells}
+
+    def __str__(self) -> str:
+        told = "; ".join(
+            f"{table}: {', '.join(f'{name} {shown}' for name, shown in cell.items())}"
+            for table, cell in self.cells.items()
+        )
+        many = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+        return f"{many} in {told}"
+
+
+class _Joined(NamedTuple):
+    """A table's pairs of batch and cell."""
+
+    batch: Ints  # (pairs,)
+    cell: Ints  # (pairs,)
+    n: Ints  # (pairs,)
+    key: Ints  # (pairs,) sorted: batch · cells + cell
+    cells: int
+    by_cell: Ints  # (pairs,) the pairs in the order of their cells
+    start: Ints  # (cells + 1,) where those of each cell begin
+    main: Ints  # (batches,) the cell that more than half of the batch is in; -1 where there is none
+    outside: Ints  # (batches,) how many of the batch are not in it
+
+    @classmethod
+    def of(cls, table: GroupTable, size: Ints) -> _Joined:
+        cell, batch, n = table.shares
+        cells = len(table.sizes)
+        order = np.argsort(batch * cells + cell)
+        cell, batch, n = cell[order], batch[order], n[order]
+        by_cell = np.argsort(cell, kind="stable")
+        main, outside = np.full(len(size), -1), size.copy()
+        most = 2 * n > size[batch]
+        main[batch[most]] = cell[most]
+        outside[batch[most]] -= n[most]
+        start = np.searchsorted(cell[by_cell], np.arange(cells + 1))
+        return cls(batch, cell, n, batch * cells + cell, cells, by_cell, start, main, outside)
+
+    def people(self, batch: Ints, cell: Ints) -> Ints:
+        """How many people of each of these batches are in the cell beside it."""
+        wanted = batch * self.cells + cell
+        at = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
+        return np.where(self.key[at] == wanted, self.n[at], 0)
+
+
+def smallest_certain(tables: Sequence[GroupTable], size: Ints) -> JointCell | None:
+    """Of all cells of a join that somebody is certainly in, the one that the fewest can be in; `size` is the batches'.
+
+    Some tables are joined at a time: every two of them, then three, as long as something is certain.
+    """
+    linked = [table for table in tables if table.batch is not None]
+    joined = [_Joined.of(table, size) for table in linked]
+    best: tuple[int, int, tuple[int, ...], Ints] | None = None
+    alive: set[tuple[int, ...]] = {(i,) for i in range(len(joined))}
+    for many in range(2, len(joined) + 1):
+        some = [
+            subset
+            for subset in combinations(range(len(joined)), many)
+            if all((*subset[:i], *subset[i + 1 :]) in alive for i in range(many))
+        ]
+        alive = set()
+        for subset in some:
+            found = _certain([joined[i] for i in subset], size)
+            if found is None:
+                continue
+            alive.add(subset)
+            if best is None or found[:2] < best[:2]:
+                best = (*found[:2], subset, found[2])
+    if best is None:
+        return None
+    high, low, subset, cell = best
+    shown = {linked[i].name: linked[i].label(int(c)) for i, c in zip(subset, cell, strict=True)}
+    return JointCell(low, high, shown)
+
+
+def _certain(tables: list[_Joined], size: Ints) -> tuple[int, int, Ints] | None:
+    """The fewest that can be in cells which somebody certainly is in, how many certainly are, and the cells: (tables,).
+
+    Σ ni > (m - 1) n leaves room for one table at most whose cell does not have more than half of the batch.
+    """
+    cells, batches, lows = [], [], []
+    for free, table in enumerate(tables):
+        others = [other for other in tables if other is not table]
+        outside = sum((other.outside for other in others), np.zeros_like(size))
+        low = table.n - outside[table.batch]
+        for other in others:
+            low = np.where(other.main[table.batch] < 0, 0, low)
+        here = np.flatnonzero(low > 0)
+        batch = table.batch[here]
+        cells.append(np.stack([t.cell[here] if i == free else t.main[batch] for i, t in enumerate(tables)], axis=1))
+        batches.append(batch)
+        lows.append(low[here])
+    cell, batch, low = np.concatenate(cells), np.concatenate(batches), np.concatenate(lows)
+    if len(batch) == 0:
+        return None
+    widths = [table.cells for table in tables]
+    _, once = combine([*zip(cell.T, widths, strict=True), (batch, len(size))], len(batch))
+    cell, low = cell[once], low[once]
+    number, first = combine(list(zip(cell.T, widths, strict=True)), len(low))
+    least = np.bincount(number, low).astype(np.int64)
+    high = _most(tables, cell[first])
+    at = int(np.lexsort((least, high))[0])
+    return int(high[at]), int(least[at]), cell[first[at]]
+
+
+def _most(tables: list[_Joined], cells: Ints) -> Ints:
+    """How many people at most are in all of these cells at once, over all batches: (tuples,)."""
+    base = int(np.argmax([table.cells for table in tables]))
+    table = tables[base]
+    pairs = table.start[cells[:, base] + 1] - table.start[cells[:, base]]
+    cuts = np.unique(np.searchsorted(np.cumsum(pairs), np.arange(AT_ONCE, int(pairs.sum()), AT_ONCE)))
+    result = np.zeros(len(cells), dtype=np.int64)
+    for some in np.split(np.arange(len(cells)), cuts):
+        count = pairs[some]
+        begin = table.start[cells[some, base]]
+        at = table.by_cell[np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(count.sum())]
+        which = np.repeat(some, count)
+        least = table.n[at]
+        for i, other in enumerate(tables):
+            if i != base:
+                least = np.minimum(least, other.people(table.batch[at], cells[which, i]))
+        result += np.bincount(which, least, minlength=len(cells)).astype(np.int64)
+    return result

@@ -1,0 +1,148 @@
+"""The private file of an ANGEL release: which batch each combination of original values is in, for the holder only."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jali.encoding.frequencies import combine
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles.counts import Ints
+from jali.releases.angel_tables import Contents
+from jali.releases.published import free_name
+
+_BATCH, _COUNT = "batch", "count"
+_AGAIN = "use the private file that was saved with this release, and the table that it was made from"
+
+
+def keys_of(table: Table, batch: Ints) -> pa.Table:
+    """How many rows of each combination of original values are in each batch; `batch` is that of each record."""
+    columns = (*table.quasi, *table.sensitive)
+    keys = [(column.codes, len(column.values)) for column in columns]
+    number, first = combine([*keys, (batch, int(batch.max()) + 1)], table.records)
+    data: dict[str, pa.Array] = {
+        c.name: pa.DictionaryArray.from_arrays(pa.array(c.codes[first].astype(np.int32)), c.labels) for c in columns
+    }
+    for name, amount in ((_BATCH, batch[first] + 1), (_COUNT, np.bincount(number))):
+        data[free_name(name, data)] = pa.array(amount.astype(np.int64))
+    return pa.table(data)
+
+
+def batches_of(keys: pa.Table, table: Table, contents: Contents) -> Ints:
+    """The batch of each record of the table, counted from 0; who of equal records is in which does not matter.
+
+    An InputError where the keys are not those of this table, or of the release with these contents.
+    """
+    columns = (*table.quasi, *table.sensitive)
+    names = [column.name for column in columns]
+    batch_name = free_name(_BATCH, names)
+    count_name = free_name(_COUNT, [*names, batch_name])
+    if keys.column_names != [*names, batch_name, count_name]:
+        raise InputError("the private file has other columns than this table", do=_AGAIN)
+    try:
+        batch, count = (keys[name].to_numpy().astype(np.int64) for name in (batch_name, count_name))
+        asked = [_coded(keys[column.name], column.labels) for column in columns]
+    except (KeyError, ValueError, TypeError, pa.ArrowException):
+        raise InputError("the private file does not belong to this table", do=_AGAIN) from None
+    rows = table.records
+    both = [
+        (np.concatenate([column.codes.astype(np.int64), code]), len(column.values))
+        for column, code in zip(columns, asked, strict=True)
+    ]
+    number, first = combine(both, rows + len(count))
+    own, theirs = number[:rows], number[rows:]
+    told = np.bincount(theirs, count, minlength=len(first))
+    if (count < 1).any() or not np.array_equal(np.bincount(own, minlength=len(first)), told):
+        raise InputError("the private file does not belong to this table", do=_AGAIN)
+    result = np.empty(rows, dtype=np.int64)
+    order = np.argsort(theirs, kind="stable")
+    result[np.argsort(own, kind="stable")] = np.repeat(batch[order], count[order]) - 1
+    _require_same(result, table, contents)
+    return result
+
+
+def _coded(column: pa.ChunkedArray, labels: pa.Array) -> Ints:
+    """The code of each text; a KeyError for one that the table does not have."""
+    code = {label: number for number, label in enumerate(labels.to_pylist())}
+    texts = column.cast(pa.string()).combine_chunks().dictionary_encode("encode")
+    number = np.array([code[text] for text in texts.dictionary.to_pylist()], dtype=np.int64)
+    found: Ints = number[texts.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
+    """Raise InputError unless these batches have the values that the release says."""
+    size = contents.size
+    different = InputError("the private file does not belong to this release", do=_AGAIN)
+    if [column.name for column in table.sensitive] != [column.name for column in contents.hidden]:
+        raise different
+    if int(batch.min()) < 0 or not np.array_equal(np.bincount(batch), size):
+        raise different
+    entries = len(contents.people)
+    both = [(np.concatenate([batch, contents.entry_batch]), len(size))]
+    try:
+        for column, hidden in zip(table.sensitive, contents.hidden, strict=True):
+            code = _coded(pa.chunked_array([hidden.labels]), column.labels)[hidden.codes]
+            both.append((np.concatenate([column.codes.astype(np.int64), code]), len(column.values)))
+    except KeyError:
+        raise different from None
+    number, first = combine(both, table.records + entries)
+    own = np.bincount(number[: table.records], minlength=len(first))
+    if not np.array_equal(own, np.bincount(number[table.records :], contents.people, minlength=len(first))):
+        raise different
+
+
+def read_keys(path: str | Path) -> pa.Table:
+    """A private file that was saved."""
+    try:
+        return pq.read_table(Path(path))
+    except FileNotFoundError:
+        raise InputError(
+            f"no private file {path}", do="without it no marginal can be added to a saved release"
+        ) from None
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{path} is not a private file that jali can read", do=_AGAIN) from None
+
+
+def check_place(private: str | Path, folder: str | Path, *, overwrite: bool) -> Path:
+    """Where the private file goes: never into the release's folder, nor over another file unless that is asked for."""
+    path, release = Path(os.path.realpath(private)), Path(os.path.realpath(folder))
+    if path.suffix != ".parquet":
+        raise InputError("the private file is written as Parquet", got=path.name, do="name it e.g. keys.parquet")
+    if path == release or release in path.parents:
+        raise InputError("the private file must not lie in the folder that is published", do="choose another place")
+    if path.is_dir():
+        raise InputError(f"{private} is a folder", do="name a file")
+    if path.exists() and not overwrite:
+        raise InputError(f"the file {private} exists", do="choose another one, or pass overwrite (--overwrite)")
+    return path
+
+
+def write_keys(keys: pa.Table, path: Path, publish: Callable[[], Path]) -> Path:
+    """Write the keys so that they take their place only once the release has taken its own."""
+    building: Path | None = None
+    try:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # only its owner may read it
+            building = Path(name)
+            with os.fdopen(handle, "wb") as file:
+                pq.write_table(keys, file)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as problem:
+            reason = problem.strerror or type(problem).__name__
+            raise InputError(f"cannot write to {path}", got=reason, do="choose another place") from None
+        folder = publish()
+        os.replace(building, path)
+        return folder
+    finally:
+        if building is not None:
+            building.unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""An ANGEL release in a few lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jali.principles import KAnonymity
+from jali.releases.summary import ATTACKER, COSTS, DISPLAYS, NOT_COVERED, many
+
+if TYPE_CHECKING:
+    from jali.releases.angel import Angel
+    from jali.releases.published import Published
+
+RESTS = "the promises about sensitive values rest on the batches alone: every mixture of batches keeps them"
+JOIN = "k for the join of the tables: the batch number ties them, see jali.audit"
+
+
+def not_covered(release: Angel) -> tuple[str, ...]:
+    """What the promises of an ANGEL release do not speak of."""
+    several = sum(table.batch is not None for table in release.contents.tables) > 1
+    joined = (JOIN,) if several and not release.manifest.method.get("joint_k") else ()
+    return (*joined, *NOT_COVERED)
+
+
+def summary(release: Angel) -> str:
+    """What `print(release)` shows."""
+    counts, metrics, held = release.manifest.counts, release.manifest.metrics, release.contents
+    number, count, weights = held.names
+    rows, batches = many(counts["rows"], "row"), many(counts["batches"], "batch", "batches")
+    lines = [f"Angel release: {rows} in {batches} and {many(counts['groups'], 'bucket')}"]
+    for table in held.tables:
+        tied = "" if table.batch is not None else ", without batches"
+        lines += [f"Published as {table.name}{tied}", *(f"  {_column(column)}" for column in table.columns)]
+    lines += ["Published as batches", *(f"  {column.name}: sensitive, as it is" for column in held.hidden)]
+    lines.append(f"  {count}: people of the {number} who have the value")
+    lines += [f"  {weights}: weights, as the mean of each {number}"] if weights else []
+    lines.append("Guarantee")
+    for principle in release.principles:
+        where = (
+            "in each table of quasi-identifiers, "
+            if isinstance(principle, KAnonymity)
+            else "where a group is a batch, "
+        )
+        lines.append(f"  {principle!r}: {where}{principle.promise()}")
+    lines.append(f"  against {ATTACKER}")
+    lines.append(f"  {RESTS}")
+    if counts["one_row_per_person_assumed"]:
+        lines.append("  assuming one row per person")
+    lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
+    lines.append("Cost")
+    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
+    return "\n".join(lines)
+
+
+def _column(column: Published) -> str:
+    assert column.facts is not None
+    example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
+    return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {example}"

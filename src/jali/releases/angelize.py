@@ -1,0 +1,174 @@
+"""angelize: batches from the promises about sensitive values, buckets from k-anonymity, published apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from jali.encoding.table import Table
+from jali.errors import InputError, nearest
+from jali.principles import KAnonymity
+from jali.principles.base import Principle, principles_of
+from jali.principles.counts import Ints
+from jali.progress import Step, watched
+from jali.releases.angel import Angel, require_joint
+from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
+from jali.releases.angel_keys import batches_of, keys_of, read_keys
+from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
+from jali.releases.display import Show, shows_of
+from jali.releases.generalized import Requirement
+from jali.search.curve import batches_along
+from jali.search.mondrian import mondrian
+from jali.search.recode import recode_groups
+
+Batches = Literal["best", "partition", "curve"]
+Buckets = Literal["recode", "partition"]
+BATCHES: tuple[Batches, ...] = ("best", "partition", "curve")
+BUCKETS: tuple[Buckets, ...] = ("recode", "partition")
+
+
+class _Found(NamedTuple):
+    """A way to publish: batches, buckets, and what they cost."""
+
+    kl: float
+    batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
+    batch: Ints  # (records,)
+    data: Draft
+
+
+class _How(NamedTuple):
+    """How buckets are made and shown."""
+
+    k: int
+    buckets: Buckets
+    shows: Mapping[str, Show]
+
+
+def angelize(
+    table: Table,
+    principles: Requirement,
+    *,
+    k: int | None = None,
+    joint_k: bool = False,
+    marginals: Iterable[Sequence[str]] | None = None,
+    batches: Batches = "best",
+    buckets: Buckets = "recode",
+    show: Show | Mapping[str, Show] | None = None,
+    on_step: Step | None = None,
+) -> Angel:
+    """Publish batches that keep the principles, and quasi-identifiers that are only k-anonymous, tied by batch numbers.
+
+    `k` may also be said by a `KAnonymity` or `AlphaAnonymity` among the principles. `marginals` are lists of columns,
+    each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
+    has no batches. `batches` come from a "partition", a "curve" or whichever of both gives the lower KL; if the groups
+    of a plain generalization give a lower one still, those are published. `buckets` come from local recoding ("recode")
+    or a "partition", and are shown as `show` says. `joint_k=True` refuses marginals that, joined on the batch, would
+    certainly show fewer than k people.
+    """
+    table = prepared(table)
+    least, required = promises_of(table, principles_of(principles), k)
+    for name, value, known in (("batches", batches, BATCHES), ("buckets", buckets, BUCKETS)):
+        if value not in known:
+            raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
+    _check_joint(joint_k)
+    how = _How(least, buckets, shows_of(table.quasi, show))
+    wanted = marginals_of(table, marginals or ())
+    with watched("forming batches and buckets", on_step) as step:
+        found = _best(table, required, [way for way in BATCHES[1:] if batches in (way, "best")], how, step)
+        more = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, 1)]
+    method = {
+        "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows), "joint_k": joint_k,
+    }  # fmt: skip
+    promised = (KAnonymity(least),) if least > 1 else ()
+    return of_drafts(table, found.batch, (found.data, *more), (*required, *promised), method, kl=found.kl)
+
+
+def _check_joint(joint_k: object) -> None:
+    if not isinstance(joint_k, bool):
+        raise InputError("joint_k is true or false", got=repr(joint_k))
+
+
+def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: _How, step: Step) -> _Found:
+    """Of the batches that are asked for, and plain generalizations, whichever gives the lowest KL."""
+    data = draft(table, "data", _bucketed(table, (KAnonymity(how.k),), how.buckets, how.shows, step), how.shows)
+    found = []
+    for way in ways:
+        curve = way == "curve"
+        batch = batches_along(table, required, on_step=step).batch if curve else _cut(table, required, step)
+        found.append(_Found(kl_of(table, batch, data), way, batch, data))
+    for own in dict.fromkeys((how.buckets, "partition")):
+        batch = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)
+        plain = draft(table, "data", batch, how.shows)
+        found.append(_Found(kl_of(table, batch, plain), "own", batch, plain))
+    return min(found, key=lambda each: each.kl)
+
+
+def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
+    """The groups of a strict partition: (records,)."""
+    boxes = mondrian(table, principles, on_step=step)
+    assert boxes.group is not None  # strict
+    return boxes.group[table.frequencies.row_combination]
+
+
+def _bucketed(table: Table, principles: tuple[Principle, ...], way: str, shows: Mapping[str, Show], step: Step) -> Ints:
+    """The bucket of each record; those of one combination are always together: (records,)."""
+    if way == "partition":
+        return _cut(table, principles, step)
+    as_sets = {*shows.values()} == {"set"}
+    found = recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step)
+    return found.group[table.frequencies.row_combination]
+
+
+def _marginal(table: Table, marginal: Marginal, name: str, how: _How, step: Step) -> Draft:
+    """The table of a marginal, from a k-anonymous partition of its own columns."""
+    shows = {column: how.shows[column] for column in marginal.columns}
+    some = replace(table, columns=tuple(c for c in table.columns if c.name in shows or c.role == "sensitive"))
+    bucket = _bucketed(some, (KAnonymity(how.k),), how.buckets, shows, step)
+    return draft(some, name, bucket, shows, linked=marginal.linked)
+
+
+def extended(
+    release: Angel,
+    table: Table,
+    marginals: Iterable[Sequence[str]],
+    private: str | Path | None,
+    *,
+    joint_k: bool | None,
+    on_step: Step | None,
+) -> Angel:
+    """The release with more marginals over the same batches; see `Angel.extend`."""
+    if not isinstance(table, Table):
+        raise InputError("extend needs the original as a jali table", do="use jali.read or jali.table")
+    keys = release._keys if private is None else read_keys(private)
+    if keys is None:
+        do = 'pass private="keys.parquet", the file that was saved with it'
+        raise InputError("a release that was read from its folder does not know who is in which batch", do=do)
+    method = release.manifest.method
+    joint = bool(method.get("joint_k")) if joint_k is None else joint_k
+    _check_joint(joint)
+    table = prepared(table)
+    if [c.name for c in table.quasi] != [c.name for c in release.of_role("quasi")]:
+        do = "read it with the same columns, in the same roles"
+        raise InputError("the table has other quasi-identifiers than the release", do=do)
+    batch = batches_of(keys, table, release.contents)
+    how = _How(release.k, method.get("buckets", BUCKETS[0]), shows_of(table.quasi, dict(method["show"])))
+    there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
+    wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
+    if not wanted:
+        raise InputError("no marginal to add: the release has these already", do="name other columns")
+    at = len(release.contents.tables)
+    with watched("forming buckets", on_step) as step:
+        drafts = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
+    tables = (*release.contents.tables, *(published(table, each, batch) for each in drafts))
+    made = Angel(
+        release.contents._replace(tables=tables),
+        replace(release.manifest, method={**method, "joint_k": joint}),
+        origin=table.origin,
+    )
+    if joint:
+        require_joint(made.contents, made.k)
+    made.remember(keys_of(table, batch), batch)
+    made.verify()
+    return made
