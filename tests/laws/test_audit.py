@@ -165,7 +165,11 @@ def test_an_audit_has_the_curve_of_disclosure_and_says_what_it_is() -> None:
     anatomy = jali.anatomize(table, jali.FrequencyDiversity(3))
     kinds = {
         "exact": [jali.generalize(table, k), jali.partition(table, k), anatomy],
-        "at most": [jali.recode(table, k), jali.partition(table, k, mode="relaxed")],
+        "at most": [
+            jali.recode(table, k),
+            jali.partition(table, k, mode="relaxed"),
+            jali.angelize(table, jali.FrequencyDiversity(3), k=5),
+        ],
     }
     for kind, releases in kinds.items():
         for release in releases:

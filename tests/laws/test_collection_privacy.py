@@ -140,13 +140,13 @@ def matching(case: Case, verdict: Verdict, hidden: int = 1) -> list[tuple[int, .
 
 def test_the_bound_on_a_cell_is_what_integer_programs_find() -> None:
     tried = 0
-    for case in cases(1, 80, most=12):
+    for case in cases(1, 25, most=12):
         for t in quasi_cells(case):
             assert oracle.bound(t, case.rows, case.collection, case.maps) == oracle.most_people(
                 t, case.rows, case.collection, case.maps
             ), (case.rows, case.maps, case.collection, t)
             tried += 1
-    assert tried > 400
+    assert tried > 120
 
 
 @pytest.mark.slow
@@ -163,8 +163,8 @@ def test_anonymity_is_judged_as_its_two_definitions_say(k: int) -> None:
     seen = {"link": 0, "combinatorial": 0, "holds": 0}
     rng = np.random.default_rng(k)
     two = [(0, -1, 0), (-1, 0, 0)]
-    some = [dependent_case(rng, two, 1) for _ in range(100)]
-    for case in [*some, *cases(10 + k, 250, most=25 * k, values=4, often=0.95)]:
+    some = [dependent_case(rng, two, 1) for _ in range(60)]
+    for case in [*some, *cases(10 + k, 120, most=25 * k, values=4, often=0.95)]:
         if k > len(case.rows):
             continue
         verdict = check(case.marginals, case.cache, KAnonymity(k))
@@ -202,15 +202,24 @@ def agrees_with_integer_programs(case: Case, k: int, hidden: int = 1) -> bool | 
 
 def test_anonymity_of_collections_that_are_not_decomposable_is_what_integer_programs_find() -> None:
     rng = np.random.default_rng(20)
-    found = [agrees_with_integer_programs(case, 2) for case in cases(20, 20, decomposable=False) if len(case.rows) > 1]
+    found = [agrees_with_integer_programs(case, 2) for case in cases(20, 8, decomposable=False) if len(case.rows) > 1]
     pairs = [(0, 0, -1, -1), (-1, 0, 0, -1), (0, -1, 0, -1), (0, -1, -1, 0)]
-    for _ in range(30):  # all pairs of three: people can only move in step, and nobody moves past an empty cell
+    for _ in range(12):  # all pairs of three: people can only move in step, and nobody moves past an empty cell
         n = rng.integers(3, 7, (2, 2, 2))
         n[0, 0, 0], n[1, 1, 1] = rng.integers(0, 3, 2)
         rows = [(*cell, int(rng.integers(0, 2))) for cell in np.ndindex(2, 2, 2) for _ in range(n[cell])]
         maps = [[[0, 1]]] * 4
         found.append(agrees_with_integer_programs(Case(rows, maps, pairs, cache_of(rows, maps)), 3))
     assert min(found.count(True), found.count(False)) >= 3, found
+
+
+@pytest.mark.slow
+def test_anonymity_of_thousands_of_collections_that_are_not_decomposable_is_what_integer_programs_find() -> None:
+    found = []
+    for k in (2, 3):
+        some = cases(21 + k, 1000, decomposable=False, most=30)
+        found += [agrees_with_integer_programs(case, k) for case in some if len(case.rows) >= k]
+    assert min(found.count(True), found.count(False)) >= 20, (found.count(True), found.count(False))
 
 
 @pytest.mark.parametrize(
@@ -226,10 +235,11 @@ def test_anonymity_of_collections_that_are_not_decomposable_is_what_integer_prog
 def test_several_sensitive_columns_are_bounded_as_integer_programs_find(collection: list[Levels]) -> None:
     rng, found = np.random.default_rng(30), []
     for k in (2, 3):
-        found += [agrees_with_integer_programs(dependent_case(rng, collection, 2), k, 2) for _ in range(12)]
+        found += [agrees_with_integer_programs(dependent_case(rng, collection, 2), k, 2) for _ in range(4)]
     assert found.count(None) < len(found)
 
 
+@pytest.mark.slow
 def test_several_sensitive_columns_are_bounded_in_both_ways() -> None:
     rng, collection = np.random.default_rng(31), [(0, -1, 0, -1), (-1, 0, 0, -1), (0, -1, -1, 0)]
     found = [agrees_with_integer_programs(dependent_case(rng, collection, 2), 3, 2) for _ in range(25)]
@@ -299,7 +309,7 @@ def test_every_principle_is_judged_as_the_maximum_entropy_distribution_says(valu
     """Against iterative fitting over the whole domain; two and three values use hulls, or ratios where l is all."""
     rng = np.random.default_rng(values)
     seen = {True: 0, False: 0}
-    for case in cases(40 + values, 150, values=values, most=150, often=0.95, even=2):
+    for case in cases(40 + values, 60, values=values, most=150, often=0.95, even=2):
         with_it = [levels for levels in maximal(case.marginals) if levels.levels[-1] == 0]
         p = oracle.maximum_entropy(case.rows, case.collection, case.maps)
         assert p is not None
@@ -318,12 +328,25 @@ def test_every_principle_is_judged_as_the_maximum_entropy_distribution_says(valu
                 summed = [math.fsum(row[v] for row in inside) for v in range(values)]
                 there = oracle.level(name, summed, reference=reference, **extra)
                 assert verdict.reached == pytest.approx(there, rel=1e-6, abs=1e-9)
-    assert min(seen.values()) >= 25, seen
+    assert min(seen.values()) >= 10, seen
 
 
 def test_collections_that_are_not_decomposable_are_judged_by_fitting_or_refused() -> None:
-    rng, judged, refused = np.random.default_rng(5), 0, 0
-    for case in cases(50, 25, decomposable=False, values=3):
+    judged, refused = judged_by_fitting(50, 20)
+    assert judged > refused
+    assert judged > 20
+
+
+@pytest.mark.slow
+def test_thousands_of_collections_that_are_not_decomposable_are_judged_by_fitting_or_refused() -> None:
+    judged, refused = judged_by_fitting(51, 1500)
+    assert judged > refused
+    assert judged > 2000
+
+
+def judged_by_fitting(seed: int, number: int) -> tuple[int, int]:
+    rng, judged, refused = np.random.default_rng(seed), 0, 0
+    for case in cases(seed, number, decomposable=False, values=3):
         p = oracle.maximum_entropy(case.rows, case.collection, case.maps)
         if p is None or not any(levels[-1] == 0 for levels in case.collection):
             continue
@@ -339,8 +362,49 @@ def test_collections_that_are_not_decomposable_are_judged_by_fitting_or_refused(
             levels = [oracle.level(name, row, reference=reference, **extra) for row in cells.values()]
             expect(verdict, principle, levels, bound_of(principle), close=1e-5)
             judged += 1
-    assert judged > refused
-    assert judged > 30
+    return judged, refused
+
+
+def test_a_cell_that_only_fitting_to_the_end_would_empty_is_refused() -> None:
+    """All pairs leave one table, in which nobody of (0, 0) has the first value; fitting gets there ever more slowly.
+
+    Among so many others the gap in shares is small long before the share of that cell has settled.
+    """
+    n = np.zeros((3, 3, 2), dtype=np.int64)
+    n[:2, :2], n[2, 2] = 1, 10**9
+    n[0, 0, 0] = n[1, 1, 1] = 0
+    cells = np.argwhere(n).astype(np.int32)
+    domain = cache_of([(2, 2, 1)], [[[0, 1, 2]], [[0, 1, 2]], [[0, 1]]]).domain
+    every = MarginalCounts(Marginal((0, 0, 0)), cells, n[tuple(cells.T)], np.arange(len(cells), dtype=np.int32))
+    pairs = [Marginal((0, 0, -1)), Marginal((0, -1, 0)), Marginal((-1, 0, 0))]
+    verdict = check(pairs, Cache(domain, (every,)), DistinctDiversity(2))
+    assert not verdict
+    assert "does not settle" in verdict.reason
+
+
+def test_three_marginals_are_judged_by_the_join_of_all_of_them() -> None:
+    """Each marginal alone and every two keep the promise; the three together do not, in a cell that they name."""
+    rng = np.random.default_rng(70)
+    three = [Marginal((0, -1, -1, 0)), Marginal((-1, 0, -1, 0)), Marginal((-1, -1, 0, 0))]
+    maps = [[[0, 1]], [[0, 1]], [[0, 1]], [[0, 1]]]
+    for _ in range(20):
+        s = rng.integers(0, 2, 200)
+        columns = [np.where(rng.random(200) < 0.7, s, 1 - s) for _ in range(3)]
+        rows = [tuple(int(x) for x in row) for row in zip(*columns, s, strict=True)]
+        cache = cache_of(rows, maps)
+        worst = [
+            check(some, cache, FrequencyDiversity(1)).reached for some in (three[:2], three[1:], three[::2], three)
+        ]
+        asked = FrequencyDiversity((min(worst[:3]) + worst[3]) / 2)
+        assert all(check(some, cache, asked) for some in (three[:2], three[1:], three[::2]))
+        verdict = check(three, cache, asked)
+        assert not verdict
+        assert verdict.worst is not None
+        assert len(verdict.worst) == 3
+        p = oracle.maximum_entropy(rows, [marginal.levels for marginal in three], maps)
+        assert p is not None
+        largest = max(max(row) / sum(row) for row in oracle.conditionals(p, 2).values())
+        assert verdict.reached == pytest.approx(1 / largest, rel=1e-6)
 
 
 def test_ties_are_met_by_at_most_and_missed_by_less_than() -> None:

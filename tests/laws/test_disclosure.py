@@ -18,6 +18,7 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, dense
 from jali.principles import worst_case as w
 from jali.principles import worst_case_exact as exact
+from jali.risk.disclosure import MANY
 from jali.risk.disclosure_kind import bound_kind
 from jali.search.disclosure import few_that_matter
 from oracles import disclosure as oracle
@@ -258,6 +259,15 @@ def test_a_curve_shows_itself(tmp_path: Path) -> None:
         found.plot(tmp_path / "curve")
 
 
+def test_a_curve_says_where_it_is_a_bound() -> None:
+    """Groups that overlap hide who is in them: they disclose at most what their counts say."""
+    table = jali.datasets.census(rows=300, quasi=["age", "sex"])
+    for mode, kind in (("strict", "exact"), ("relaxed", "at most")):
+        found = disclosure.curve(jali.partition(table, [jali.KAnonymity(5)], mode=mode), [1])  # type: ignore[arg-type]
+        assert found.kind == found.to_dict()["kind"] == kind
+        assert ("At most" in repr(found)) == (kind == "at most")
+
+
 # -- buckets that come and go --------------------------------------------------------------------------------------
 
 
@@ -287,6 +297,21 @@ def test_a_tracker_answers_as_if_it_were_asked_anew() -> None:
                 assert np.allclose(found.negations, expected.negations, rtol=1e-12)
                 assert tracker.maximum(3) == pytest.approx(expected.implications[3], rel=1e-12)
                 assert tracker.maximum(2, knowledge="negations") == pytest.approx(expected.negations[2], rel=1e-12)
+
+
+def test_a_tracker_notices_when_the_worst_bucket_comes_and_goes() -> None:
+    """What it kept of earlier answers is never used beyond its time, also where a place is taken again."""
+    rows = np.random.default_rng(1).integers(2, 9, (700, 6)).tolist()
+    tracker = disclosure.Tracker(rows, most=3)
+    before = disclosure.curve(rows, range(4))
+    for bad in ([9, 1, 1], [5, 5], [3], [40, 1, 1, 1, 1], [9, 1, 1]):
+        number = tracker.add(bad)
+        assert np.allclose(tracker.curve().implications, disclosure.curve([*rows, bad], range(4)).implications)
+        harmless = tracker.add([1] * 40)
+        tracker.remove(number)
+        assert np.allclose(tracker.curve().implications, before.implications)
+        tracker.remove(harmless)
+        assert np.allclose(tracker.curve().implications, before.implications)
 
 
 def test_a_tracker_says_what_it_cannot_do() -> None:
@@ -361,6 +386,11 @@ def test_it_is_exact_where_groups_are_disjoint_and_a_bound_where_they_overlap() 
     ("rows", "what"),
     [
         ([[1, -1]], "negative"),
+        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[2, -1, 1]]]), "negative"),
+        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[0, 0, 0]]]), f"bucket {MANY} is empty"),
+        (np.vstack([[[0, 0]], np.ones((MANY, 2), dtype=np.int64)]), "bucket 0 is empty"),
+        ([[1e300, 1]], "is above"),
+        (np.full((MANY, 2), 1 << 60), "is above"),
         ([[1.5, 1]], "whole numbers"),
         ([[0, 0], [1, 1]], "empty"),
         ([[]], "rows of numbers"),

@@ -175,6 +175,13 @@ def test_bad_requests_are_refused_in_one_line() -> None:
         ([{}], "at least one column"),
         ([], "list of marginals"),
         ({"age": 1}, "list of marginals"),
+        ("age", "list of marginals"),
+        (["age"], "list of marginals"),
+        ([["age", "sex"]], "list of marginals"),
+        (None, "list of marginals"),
+        ([{1: 0}], "no quasi-identifier"),
+        ([{"age": -1}], "not a level"),
+        ([{"age": True}], "not a level"),
         ([{"agee": 1}], 'did you mean "age"'),
         ([{"ill": 1}], "stays at level 0"),
     ]:
@@ -185,6 +192,18 @@ def test_bad_requests_are_refused_in_one_line() -> None:
     for limit in (0, -1, True, "1"):
         with pytest.raises(InputError, match="time_limit"):
             jali.marginals(table, PROMISES, time_limit=limit)  # type: ignore[arg-type]
+    for bad in (2, "a", True, -0.1):
+        with pytest.raises(InputError, match="epsilon"):
+            jali.marginals(table, PROMISES, epsilon=bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="not a seed"):
+        jali.marginals(table, PROMISES, search="walk", seed="x")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="needs a base"):
+        jali.inject(table, None, PROMISES)  # type: ignore[arg-type]
+    for nonsense in (None, "table", table.frame("pandas")):
+        with pytest.raises(InputError, match="jali table"):
+            jali.marginals(nonsense, PROMISES)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="jali table"):
+            jali.check_marginals(nonsense, [{"age": 0}], PROMISES)  # type: ignore[arg-type]
     data = table.frame("arrow").append_column("who", pa.array(np.arange(300) // 2))
     named = jali.table(data, quasi=["age"], sensitive=["ill"], person="who")
     with pytest.raises(InputError, match="names persons"):
@@ -272,6 +291,98 @@ def test_sentences_and_picture_name_every_column_of_every_marginal() -> None:
     assert len(boxes) == len(release.marginals)
     for levels, _ in release.marginals:
         assert all(any(re.search(rf"\b{name}\b", text) for text in texts) for name in levels)
+
+
+def test_in_the_picture_nothing_stands_on_anything_else() -> None:
+    """Boxes do not overlap, lines cross no box and no text, every table's number stands in a box of its own."""
+    release = jali.marginals(people(), PROMISES)
+    picture = ET.fromstring(release.picture())  # our own text
+    by_tag = {name: [node.attrib for node in picture.iter() if node.tag.endswith(name)] for name in ("rect", "path")}
+    boxes = [tuple(float(box[side]) for side in ("x", "y", "width", "height")) for box in by_tag["rect"]]
+    for at, (x, y, w, h) in enumerate(boxes):
+        for a, b, c, d in boxes[at + 1 :]:
+            assert x + w <= a or a + c <= x or y + h <= b or b + d <= y
+    texts = [(float(node.attrib["x"]), float(node.attrib["y"])) for node in picture.iter() if node.tag.endswith("text")]
+    assert len(by_tag["path"]) == len(boxes) - 1
+    for path in by_tag["path"]:
+        found = re.fullmatch(r"M(\d+) (\d+)V(\d+)H(\d+)", path["d"])
+        assert found
+        left, top, bottom, right = map(float, found.groups())
+        assert not any(x < left < x + w and y < bottom and top < y + h for x, y, w, h in boxes)
+        assert any((x, y) == (right, bottom - 20) for x, y, _, _ in boxes)
+        assert all(x > left for x, y in texts if top < y < bottom)
+    shown = [node.text for node in picture.iter() if node.attrib.get("class") == "name"]
+    assert sorted(map(str, shown)) == [f"marginal {at}" for at in range(1, len(release.marginals) + 1)]
+
+
+# -- measured and audited ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"max_sensitive": 0}, {"max_sensitive": 1}], ids=str)
+@pytest.mark.parametrize("domain", ["declared", "present"])
+def test_measured_against_its_table_the_divergence_is_the_releases_own(
+    tmp_path: Path, options: dict[str, Any], domain: Any
+) -> None:
+    """From the published counts at the table's cells, also read back from files; nothing else is defined."""
+    for seed, quasi in enumerate((None, ["age", "ward", "sex"], {"age": jali.bands(7), "ward": jali.mask()})):
+        table = people(seed=seed, domain=domain, **({} if quasi is None else {"quasi": quasi}))
+        release = jali.marginals(table, PROMISES, **options)
+        release.save(tmp_path / f"out{seed}")
+        for one in (release, tmp_path / f"out{seed}"):
+            found = jali.measure(one, table)
+            assert found.kl == pytest.approx(release.manifest.metrics["kl"], abs=1e-9)
+            assert (found.groups, found.average, found.loss, found.granularity, found.discernibility) == (None,) * 5
+            assert "not defined" in repr(found)
+    with pytest.raises(InputError, match="not the table"):
+        jali.measure(release, people(rows=299))
+    with pytest.raises(InputError, match="rules and classes"):
+        jali.measure(release, table, rules=True)
+
+
+def test_an_audit_says_what_the_marginals_reach_and_never_a_disclosure() -> None:
+    """k is the largest that a check allows; sensitive figures are those of the worst cell of the estimate."""
+    for seed in range(4):
+        table = people(seed=seed)
+        release = jali.marginals(table, PROMISES)
+        found = jali.audit(release)
+        collection = [dict(levels) for levels, _ in release.marginals]
+        allowed = [k for k in range(1, found.k + 20) if jali.check_marginals(table, collection, jali.KAnonymity(k))]
+        assert found.k == max(allowed)
+        assert found.kept == {"KAnonymity(5)": True, "EntropyDiversity(1.5)": True}
+        assert found.holds
+        cells: dict[tuple[Any, ...], dict[str, float]] = {}
+        for row in release.estimate().frame(["age", "ward", "sex", "ill"], "arrow").to_pylist():
+            cells.setdefault((row["age"], row["ward"], row["sex"]), {})[row["ill"]] = row["count"]
+        shares = [np.array(list(own.values())) / sum(own.values()) for own in cells.values()]
+        assert found.distinct_l == min(map(len, shares))
+        assert found.largest_share == pytest.approx(max(own.max() for own in shares))
+        assert found.entropy_l == pytest.approx(min(np.exp(-(own * np.log(own)).sum()) for own in shares))
+        assert found.recursive_c[2] == pytest.approx(max(own.max() / (1 - own.max()) for own in shares))
+        assert (found.groups, found.highest_risk, found.average_risk, found.homogeneous) == (None,) * 4
+        assert found.disclosure is None
+        assert found.to_dict()["disclosure"] is None
+        assert "combinatorial" in repr(found)
+        assert any("maximum entropy" in note for note in found.notes)
+
+
+def test_an_audit_tells_a_broken_promise_and_a_column_that_was_left_out() -> None:
+    release = jali.marginals(people(), PROMISES, max_sensitive=0)
+    object.__setattr__(release.manifest, "principles", (jali.KAnonymity(200), jali.EntropyDiversity(1.5)))
+    found = jali.audit(release)
+    assert found.kept == {"KAnonymity(200)": False, "EntropyDiversity(1.5)": True}
+    assert not found.holds
+    assert found.sensitive == ()
+    assert any("ill is in no marginal" in note for note in found.notes)
+
+
+def test_marginals_that_contradict_each_other_are_not_audited() -> None:
+    release = jali.marginals(people(), PROMISES)
+    source = release.cache.sources[0]
+    n = source.n.copy()
+    n[0], n[-1] = n[0] + 1, n[-1] - 1
+    wrong = MarginalCounts(source.marginal, source.cells, n, source.cell_of_combination)
+    with pytest.raises(InputError, match="contradict"):
+        jali.audit(Marginals(release.chains, [wrong, *release.cache.sources[1:]], release.manifest))
 
 
 def test_two_pairs_that_share_a_band_are_independent_given_it() -> None:

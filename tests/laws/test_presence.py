@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -21,6 +23,7 @@ from jali.principles.presence import PRESENCE, DeltaPresence
 from jali.search.existence import existence
 from jali.search.existence_kernels import existences, within_bounds
 from oracles import presence as oracle
+from oracles.often import often
 
 COLOUR = [("red", "warm", "*"), ("pink", "warm", "*"), ("blue", "cold", "*"), ("teal", "cold", "*")]
 SHAPE = [("dot", "*"), ("bar", "*"), ("cross", "*")]
@@ -73,6 +76,26 @@ def test_existence_is_precise_for_large_skewed_groups(members: int, present: int
     assert all(abs(Decimal(float(x)) / y - 1) < Decimal("1e-12") for x, y in zip(found, told, strict=True))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("decades", [1, 12])
+def test_existence_is_precise_for_two_thousand_of_forty_five_thousand(decades: int) -> None:
+    """Against the distribution of the number of others present, grown one by one in extended precision."""
+    if np.finfo(np.longdouble).eps > 2e-19:
+        pytest.skip("numpy has no extended precision here")
+    likelihoods = 10 ** np.random.default_rng(0).uniform(-decades, 0, 45_000)
+    asked = np.argsort(likelihoods)[[0, 100, 22_500, 44_000, -1]]
+    found = existence(likelihoods, 2_000)[asked]
+    told = [oracle.one_by_one(likelihoods, 2_000, int(k)) for k in asked]
+    assert all(abs(np.longdouble(x) / y - 1) < 1e-12 for x, y in zip(found, told, strict=True))
+
+
+def test_extended_precision_agrees_with_many_digits() -> None:
+    likelihoods = 10 ** np.random.default_rng(1).uniform(-12, 0, 200)
+    for k in (0, int(likelihoods.argmin()), int(likelihoods.argmax())):
+        told = oracle.precise(likelihoods.tolist(), 30, [k])[0]
+        assert float(oracle.one_by_one(likelihoods, 30, k)) == pytest.approx(float(told), rel=1e-14)
+
+
 def test_the_existence_of_thousands_among_a_hundred_thousand_adds_up() -> None:
     random = np.random.default_rng(0)
     likelihoods = np.concatenate([10 ** random.uniform(-12, 0, 60_000), np.repeat([0.2, 0.01, 1e-7], 20_000)])
@@ -111,10 +134,11 @@ def test_likelihoods_that_make_no_sense_are_refused(likelihoods: list[float], pr
         jali.presence.existence(likelihoods, present)
 
 
-def test_compiled_verdicts_are_those_of_existence() -> None:
-    random = np.random.default_rng(3)
+@pytest.mark.parametrize("tries", [150, pytest.param(3000, marks=pytest.mark.slow)])
+def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
+    random = np.random.default_rng(tries)
     seen = set()
-    for _ in range(600):
+    for _ in range(tries):
         distinct = int(random.integers(2, 40))
         likely = np.unique(10 ** random.uniform(-random.choice([1, 4, 12]), 0, distinct))
         many = random.integers(1, random.choice([2, 5, 400]), len(likely))
@@ -187,7 +211,7 @@ def drawn(data: st.DataObject, public: list[tuple[str, str]]) -> list[tuple[str,
     return [public[i] for i in places]
 
 
-@settings(max_examples=25)
+@often(15)
 @given(publics, st.data(), bounds, st.sampled_from(["lattice", "partition"]))
 def test_shifts_stay_within_the_bounds_and_never_cost_more(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float], search: str
@@ -212,7 +236,7 @@ def test_shifts_stay_within_the_bounds_and_never_cost_more(
     assert costs[2] <= costs[1] + 1e-9
 
 
-@settings(max_examples=25)
+@often(15)
 @given(publics, st.data(), bounds)
 def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]
@@ -228,7 +252,7 @@ def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     assert oracle.cost(cells(release), private, TREES) == pytest.approx(best)
 
 
-@settings(max_examples=25)
+@often(15)
 @given(st.lists(st.sampled_from(PEOPLE), min_size=3, max_size=8), st.data(), st.integers(1, 4))
 def test_with_steps_every_group_goes_to_the_furthest_step_that_holds(
     public: list[tuple[str, str]], data: st.DataObject, steps: int
@@ -360,8 +384,69 @@ def test_a_release_beside_another_public_table_is_refused_or_found_out() -> None
     release = jali.conceal(table(private), table(public), low=0, high=0.5)
     with pytest.raises(InputError, match="more rows than the public table has people"):
         release.presence(public=table([PEOPLE[-1]] * 3))
-    with pytest.raises(InternalError, match="does not keep"):
+    with pytest.raises(InputError, match="beside this public table the release does not keep"):
         release.verify(public=table(private))
+    with pytest.raises(InternalError, match="does not keep"):
+        release.beside(table(private)).verify()
+
+
+def test_a_manifest_without_bounds_is_not_verified(tmp_path: Path) -> None:
+    release = jali.conceal(table(PEOPLE[:4]), table(PEOPLE), low=0, high=0.9)
+    path = release.save(tmp_path / "out") / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"principles": []}), encoding="utf-8")
+    with pytest.raises(InputError, match="promises no bounds"):
+        jali.load(path.parent).verify(public=table(PEOPLE))
+
+
+def test_the_public_table_may_have_other_columns_in_another_order_and_rows_that_stand_for_several() -> None:
+    """What is told is the same; a table that is none is refused."""
+    random = np.random.default_rng(7)
+    public = [PEOPLE[i] for i in random.integers(0, len(PEOPLE), 60)]
+    held = table(public[:20], illness=["flu", "cold"] * 10)
+    release = jali.conceal(held, table(public), low=0.05, high=0.8, shift="exact")
+    told = release.presence().probabilities
+    frame = pa.table({"id": list(range(60)), "shape": [s for _, s in public], "colour": [c for c, _ in public]})
+    other = jali.table(frame, quasi={"shape": jali.taxonomy(SHAPE), "colour": jali.taxonomy(COLOUR)})
+    assert release.presence(public=other).probabilities == pytest.approx(told, rel=1e-12)
+    assert jali.conceal(held, other, low=0.05, high=0.8, shift="exact").presence().probabilities == pytest.approx(told)
+    many = table(sorted(set(public)))
+    many = many.take(np.arange(many.records), np.array([public.count(person) for person in sorted(set(public))]))
+    counted = jali.conceal(held, many, low=0.05, high=0.8, shift="exact").presence()
+    assert sorted(counted.probabilities) == pytest.approx(sorted(told), rel=1e-12)
+    some = sorted(set(public[:20]))
+    rows = table(some).take(np.arange(len(some)), np.array([public[:20].count(person) for person in some]))
+    assert jali.conceal(rows, many, low=0.05, high=0.8, shift="exact").presence().high == pytest.approx(told.max())
+    for call in (
+        lambda: release.presence(public=frame), lambda: release.beside(frame), lambda: release.verify(public=frame),
+        lambda: jali.conceal(held, frame, low=0, high=1), lambda: jali.conceal(frame, other, low=0, high=1),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match="must be a jali table"):
+            call()
+
+
+@often(15)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), min_size=3, max_size=9), st.data(), bounds)
+def test_what_measure_tells_of_undeclared_columns_is_the_cost_of_the_published_texts(
+    public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]
+) -> None:
+    """Cells name values that nobody of the private table has; sets, even distributions, PPALM, WPALM: never dearer."""
+    private = drawn(data, public)
+
+    def plain(rows: list[tuple[str, str]]) -> Table:
+        frame = pa.table({"colour": [a for a, _ in rows], "shape": [b for _, b in rows]})
+        return jali.table(frame, quasi={"colour": jali.suppress(), "shape": jali.suppress()})
+
+    own, known, costs = plain(private), plain(public), []
+    everything = [{"*": tuple({person[i] for person in public})} for i in (0, 1)]
+    for shift, show in (("none", None), ("none", "set"), ("none", "pdf"), ("bounds", None), ("exact", None)):
+        try:
+            release = jali.conceal(own, known, low=within[0], high=within[1], shift=shift, show=show)
+        except InfeasibleError:
+            return
+        costs.append(jali.measure(release, own).kl_cost)
+        assert costs[-1] == pytest.approx(oracle.cost(cells(release), private, everything), abs=1e-9)
+    assert costs[1] == pytest.approx(costs[2], abs=1e-9)
+    assert all(b <= a + 1e-9 for a, b in pairwise(costs))
 
 
 def test_nobody_can_tell_from_a_release_what_the_algorithm_tells() -> None:

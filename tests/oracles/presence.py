@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 Row = tuple[str, ...]
 Tree = Mapping[str, tuple[str, ...]]  # the values under each label
 
@@ -30,6 +33,29 @@ def precise(likelihoods: Sequence[float], present: int, asked: Sequence[int], di
         odds = [Decimal(float(p)) for p in likelihoods]
         whole = _symmetric(odds, present)
         return [odds[k] * _symmetric(odds[:k] + odds[k + 1 :], present - 1) / whole for k in asked]
+
+
+def one_by_one(likelihoods: NDArray[np.float64], present: int, k: int) -> np.longdouble:
+    """The same for one member of a very large group: q g[n-1] / (q g[n-1] + r g[n]), g of how many others succeed.
+
+    Whatever factor the odds have, the result is the same: it only keeps numbers within reach. All terms are positive,
+    so that the relative error stays below (members × the precision).
+    """
+    low, high = -100.0, 100.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        odds = likelihoods * math.exp(middle)
+        low, high = (low, middle) if (odds / (1 + odds)).sum() > present else (middle, high)
+    odds = np.asarray(likelihoods, dtype=np.longdouble) * np.exp(np.longdouble(low))
+    q, r = odds / (1 + odds), 1 / (1 + odds)
+    mass = np.zeros(present + 1, dtype=np.longdouble)
+    mass[0] = 1
+    for i in range(len(odds)):
+        if i != k:
+            mass[1:] = mass[1:] * r[i] + mass[:-1] * q[i]
+            mass[0] *= r[i]
+    with_it, without = q[k] * mass[present - 1], r[k] * mass[present]
+    return with_it / (with_it + without)
 
 
 def _symmetric(odds: Sequence[Decimal], degree: int) -> Decimal:

@@ -24,9 +24,10 @@ from jali.releases.generalized import Generalized
 from jali.releases.marginals import Marginals
 from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, not_covered
 from jali.risk.collection import audit_collection
+from jali.risk.curve import Curve
 from jali.risk.disclosure import curve
 from jali.risk.disclosure_kind import Kind, bound_kind
-from jali.risk.figures import NEARLY, AngelAudit, Audit, Disclosure, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
 from jali.risk.joint import joint
 from jali.risk.joint_figures import JointAudit, JointAudits
 
@@ -34,7 +35,6 @@ __all__ = [
     "NEARLY",
     "AngelAudit",
     "Audit",
-    "Disclosure",
     "Homogeneity",
     "OtherAudit",
     "SensitiveAudit",
@@ -145,7 +145,7 @@ def _audit_angel(release: Angel) -> Audit:
     kept |= {repr(p): k >= release.k for p in release.principles if p not in release.batch_principles}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
     notes = _notes(person_named=not assumed, spread=False, not_covered=angel_not_covered(release))
-    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]))
+    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=bound_kind(release))
     size = tables[0].sizes
     mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
     together = AngelAudit(
@@ -242,11 +242,11 @@ def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAu
     )
 
 
-def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Disclosure | None:
+def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Curve | None:
     """The maximum disclosure; none where people have several rows or there are no groups of people."""
     if disclosed is None or counts.person is not None or isinstance(counts, GivenCounts):
         return None
-    return Disclosure(curve(counts, FACTS, sensitive=name), disclosed)
+    return replace(curve(counts, FACTS, sensitive=name), kind=disclosed)
 
 
 def _people(which: NDArray[np.bool_], size: NDArray[np.int64]) -> Homogeneity:

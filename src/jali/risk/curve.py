@@ -58,7 +58,7 @@ class Curve:
             axes.plot(self.k, self.negations, marker="s", color="#e69f00", label="negations")
             axes.set(
                 xlabel="facts that the attacker knows",
-                ylabel=f"maximum disclosure{', at most' * (self.kind == 'at most')}",
+                ylabel="maximum disclosure" if self.kind == "exact" else "maximum disclosure, at most",
                 ylim=(0, 1.03),
             )
             axes.spines[["top", "right"]].set_visible(False)

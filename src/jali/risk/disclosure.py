@@ -95,7 +95,8 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     buckets, most = _worst_buckets(what, max(asked), sensitive)
     implied = disclosed(least_ratios(buckets, most))
     negated = [float((held / left).max()) for held, left in (by_negations(buckets, k) for k in range(most + 1))]
-    return Curve(asked, *(tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated)), kind=kind)
+    by_implications, by_ruling_out = (tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated))
+    return Curve(asked, by_implications, by_ruling_out, kind)
 
 
 def _worst_buckets(what: What, k: int, sensitive: str | None, *, exact: bool = False) -> tuple[Buckets, int]:

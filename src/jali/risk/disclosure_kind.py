@@ -19,6 +19,8 @@ def bound_kind(release: Release) -> Kind | None:
     """
     if release.kind == "buckets":
         return "exact"
+    if release.kind == "angel":  # of a person the bucket is known, and the batch is one of several
+        return "at most"
     if not isinstance(release, Generalized):
         return None
     if release.kind == "generalized":

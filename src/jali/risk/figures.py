@@ -11,7 +11,6 @@ from jali.errors import InputError
 from jali.releases.angel_joint import JointCell
 from jali.releases.summary import many
 from jali.risk.curve import Curve
-from jali.risk.disclosure_kind import Kind
 from jali.show import lines_of
 
 SHOWN_FACTS = 4
@@ -32,18 +31,6 @@ class Homogeneity:
 
 
 @dataclass(frozen=True)
-class Disclosure:
-    """How sure of somebody's value the worst attackers who know more facts are: exactly so sure, or at most."""
-
-    curve: Curve
-    kind: Kind
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain nested dicts."""
-        return self.curve.to_dict() | {"kind": self.kind}
-
-
-@dataclass(frozen=True)
 class SensitiveAudit:
     """What groups give away of one sensitive column."""
 
@@ -56,7 +43,7 @@ class SensitiveAudit:
     largest_share: float
     homogeneous: Homogeneity | None  # None where there are no groups
     nearly_homogeneous: Homogeneity | None
-    disclosure: Disclosure | None = None  # None where it is not defined
+    disclosure: Curve | None = None  # None where it is not defined
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts; a c that no finite number exceeds is None."""
@@ -200,13 +187,13 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
     return rows
 
 
-def _disclosed(disclosure: Disclosure | None) -> list[tuple[str, str]]:
+def _disclosed(disclosure: Curve | None) -> list[tuple[str, str]]:
     """How sure an attacker with few facts is, up to the number that tells all."""
     if disclosure is None:
         return [("sure of a value, with more facts", "not defined")]
     rows = []
     least = "at most " if disclosure.kind == "at most" else ""
-    for k, sure in zip(disclosure.curve.k[1:SHOWN_FACTS], disclosure.curve.implications[1:], strict=False):
+    for k, sure in zip(disclosure.k[1:SHOWN_FACTS], disclosure.implications[1:], strict=False):
         rows.append((f"sure of a value, with {many(k, 'more fact')}", f"{least}{sure:.4f}"))
         if sure == 1:
             break
