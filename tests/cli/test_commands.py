@@ -234,7 +234,15 @@ def test_inject_adds_marginals_to_a_release(published: Any) -> None:
     result = published.jali("publish", "marginals.toml", "-o", "same")
     assert result.exit_code == 0, result.stderr
     assert jali.load("same").tables == jali.load("more").tables
-    assert published.jali("audit", "more").exit_code == 2
+    audited = published.jali("audit", "more")
+    assert audited.exit_code == 0, audited.stderr
+    assert "combinatorial" in audited.stdout
+    measured = [
+        json.loads(published.jali("measure", "more", *how, "--json").stdout)["kl"]
+        for how in (("--job", "job.toml"), ("--original", "patients.csv"))
+    ]
+    assert measured[0] == pytest.approx(measured[1])
+    assert measured[0] == pytest.approx(jali.load("more").manifest.metrics["kl"], abs=0.05)
 
 
 def test_repair_adds_a_promise(ward: Any) -> None:

@@ -305,10 +305,12 @@ def test_a_group_that_holds_again_further_on_is_moved_further() -> None:
     held = {}
     for t in (Fraction(1, 2), Fraction(52, 64), Fraction(60, 64), Fraction(1)):
         told = oracle.presence([_moved(public, private, t)] * len(private), public, [{}] * 4)
-        held[t] = min(told) >= Fraction(1, 5)
+        held[t] = min(told) >= Fraction(1, 5) and max(told) <= Fraction(999, 1000)
     assert list(held.values()) == [True, False, True, False]
-    release = jali.conceal(whole(private), whole(public), low=0.2, high=1, shift="exact")
+    # below 1, since everybody of some smaller group is present: there is one group only
+    release = jali.conceal(whole(private), whole(public), low=0.2, high=0.999, shift="exact")
     frame = release.frame("arrow")
+    assert release.groups.num_rows == 1
     shown = tuple(frame[name][0].as_py() for name in "abcd")
     share = oracle.shares(shown[0], {})["a"]  # from 1/3 to 4/7
     assert (share - Fraction(1, 3)) / (Fraction(4, 7) - Fraction(1, 3)) >= Fraction(60, 64)

@@ -196,6 +196,16 @@ class Cover:
     def _sets(self) -> Sets:
         return Sets(cast(pa.Array, self.values), self.start, self.member, self.share)
 
+    @cached_property
+    def listed(self) -> Sets | None:
+        """All nodes as sets of known values, if each is one, and none a guess."""
+        return self._sets if self.nodes and self.alike and self._of[0] == _MEMBERS else None
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all nodes are things of one sort, so that the same is assumed of each."""
+        return self.guessed is None and not np.ptp(self._of)
+
     def assumes(self, nodes: Ints, column: str) -> tuple[str, ...]:
         """What is assumed of these nodes when they are judged by more than what is certain."""
         uneven = (self._of[nodes] == _MEMBERS).any() and not self._sets.even

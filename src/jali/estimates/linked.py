@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, short, table_of
 from jali.estimates.boxes import BoxColumn, BoxEstimate, keep
-from jali.estimates.condition import And, Condition, Constant, columns, simplify, tests
+from jali.estimates.condition import Condition, Constant, columns, simplify, tests
 from jali.estimates.conjunction import Truth, by_column, fitting_boxes, rests_on, truth_of
 from jali.estimates.cover import DECLARE
 from jali.estimates.expand import Fits, assumed, fitting, split
@@ -24,6 +24,8 @@ from jali.estimates.patterns import Bools, Floats, Ints, added
 from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
+_Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
+"""How many people: the estimate, how many surely, how many more may, and on what it rests."""
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 
 
@@ -122,16 +124,18 @@ class LinkedEstimate:
         """What can be asked of the sensitive columns alone."""
         return BoxEstimate(self.hidden, self.count_of * self._scale[self.value_link])
 
-    def _side(self, names: Sequence[object]) -> BoxEstimate | None:
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Of the columns of the boxes, and of the sensitive ones."""
+        return frozenset(column.name for column in self.shown), frozenset(column.name for column in self.hidden)
+
+    def _side(self, names: Iterable[str]) -> BoxEstimate | None:
         """The one table that has all these columns, if one has."""
-        known = [column.name for column in self.columns]
-        for name in names:
-            if name not in known:
-                raise InputError(f'no column "{name}" was published', do=nearest(str(name), known))
-        for table in (self.boxes, self.values):
-            if {*names} <= {column.name for column in table.columns}:
-                return table
-        return None
+        asked, (shown, hidden) = {*names}, self._names
+        for name in sorted(map(str, asked - shown - hidden)):
+            known = [column.name for column in self.columns]
+            raise InputError(f'no column "{name}" was published', do=nearest(name, known))
+        return self.boxes if asked <= shown else self.values if asked <= hidden else None
 
     # Counting.
 
@@ -143,19 +147,15 @@ class LinkedEstimate:
         q + s - n and at most min(q, s) are both; for a condition that leaves several things, these are added up.
         """
         asked = condition_of(condition, where)
-        self._side(sorted(columns(asked)))
+        self._side(columns(asked))
         asked = simplify(asked)
-        alone = self._side(sorted(columns(asked)))
+        separate = by_column(asked)
+        alone = self._side(columns(asked) if separate is None else separate)
         if alone is not None:
             return alone.count(asked)
         value = low = doubt = 0.0
         assumes: dict[str, None] = {}
-        for rest, having in self._left(asked).items():
-            if isinstance(rest, Constant):
-                sure = float((having * self._scale).sum())
-                value, low = value + sure, low + sure
-                continue
-            near, sure, more, based = self._both(rest, having)
+        for near, sure, more, based in self._answers(asked) if separate is None else self._columnwise(separate):
             value, low, doubt = value + near, low + sure, doubt + more
             assumes |= dict.fromkeys(based)
         if doubt == 0:
@@ -166,16 +166,27 @@ class LinkedEstimate:
         evenly = EVENLY.replace("bucket", self.called)
         return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
 
+    def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
+        """The answer for a conjunction of what is asked of single columns, some of them sensitive; none if nobody is."""
+        mask = np.ones(len(self._by_value.first), dtype=np.bool_)
+        for at, column in enumerate(self.hidden):
+            if column.name in separate:
+                mask &= self._truth(self.hidden, at, separate[column.name]).maybe.take(self._value_codes[at])
+        if mask.any():
+            yield self._of_columns(separate, self._by_value.having(mask))
+
+    def _answers(self, asked: Condition) -> Iterator[_Answer]:
+        """What any condition comes to, one answer for each thing that is left of it for some sensitive values."""
+        for rest, having in self._left(asked).items():
+            if isinstance(rest, Constant):
+                sure = float((having * self._scale).sum())
+                yield sure, sure, 0.0, ()
+                continue
+            separate = by_column(rest)
+            yield self._both(rest, having) if separate is None else self._of_columns(separate, having)
+
     def _left(self, asked: Condition) -> dict[Condition, Floats]:
         """What is left of the condition for some sensitive values, if not nothing, and who has these: each (links,)."""
-        separate = by_column(asked)
-        if separate is not None:
-            mask = np.ones(len(self._by_value.first), dtype=np.bool_)
-            for at, column in enumerate(self.hidden):
-                if column.name in separate:
-                    mask &= self._truth(self.hidden, at, separate.pop(column.name)).maybe.take(self._value_codes[at])
-            parts = tuple(part for some in separate.values() for part in some)
-            return {simplify(And(parts)): self._by_value.having(mask)} if mask.any() else {}
         left: dict[Condition, Bools] = {asked: np.ones(len(self._by_value.first), dtype=np.bool_)}
         for at, column in enumerate(self.hidden):
             after: dict[Condition, Bools] = {}
@@ -193,18 +204,18 @@ class LinkedEstimate:
             left = after
         return {rest: self._by_value.having(some) for rest, some in left.items()}
 
-    def _both(self, asked: Condition, having: Floats) -> tuple[float, float, float, tuple[str, ...]]:
-        """How many people fit and have a value: the estimate, how many surely, how many more may, and on what it rests.
+    def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
+        """How many people fit what is asked of each shown column, and have a value as `having[link]` of a link do."""
+        chosen = [i for i, column in enumerate(self.shown) if column.name in separate]
+        some = [self.shown[i] for i in chosen]
+        truths = [self._truth(self.shown, i, separate[self.shown[i].name]) for i in chosen]
+        return self._together(having, fitting_boxes(some, truths), lambda box: rests_on(some, truths, box))
 
-        `asked` is what is left for the boxes, `having[link]` how many people of the link have such a value.
-        """
+    def _both(self, asked: Condition, having: Floats) -> _Answer:
+        """The same for any condition that is left for the boxes."""
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
-        separate = by_column(asked)
-        if separate is not None:
-            truths = [self._truth(self.shown, i, separate[self.shown[i].name]) for i in chosen]
-            return self._together(having, fitting_boxes(some, truths), lambda box: rests_on(some, truths, box))
         own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
 
@@ -222,22 +233,21 @@ class LinkedEstimate:
             keep(self._truths, key, found, _TRUTHS)
         return found
 
-    def _together(
-        self, having: Floats, fits: Fits, based: Callable[[Ints], tuple[str, ...]]
-    ) -> tuple[float, float, float, tuple[str, ...]]:
-        """What `_both` says, of boxes that fit and how many of each link have a value."""
+    def _together(self, having: Floats, fits: Fits, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
+        """The answer from the boxes that fit, and how many of each link have a value."""
         box, share, surely = fits
         link = self.link.take(box)
-        there = np.flatnonzero(having.take(link))
-        if len(there) < len(box):
+        if not having.all():
+            there = np.flatnonzero(having.take(link))
             box, link, share, surely = box[there], link[there], share[there], surely[there]
         links, people = len(self.size), self._people.take(box)
         possible = added(link, people, links)
-        certain = possible if surely.all() else added(link[surely], people[surely], links)
+        doubted = np.flatnonzero(~surely)
+        certain = possible - added(link[doubted], people[doubted], links)  # whole numbers, so exact
         low = np.maximum(0.0, certain + having - self.size)
         more = np.minimum(possible, having) - low
         value = float((share * people) @ (having / self.size * self._scale).take(link))
-        rest = () if surely.all() else based(box[~surely])
+        rest = based(box[doubted]) if len(doubted) else ()
         return value, float((low * self._scale).sum()), float((more * self._scale).sum()), rest
 
     def _depends(self, asked: Condition, low: float, high: float) -> InputError:

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from jali.estimates.condition import Test, holds
 from jali.estimates.domain import comparable
-from jali.estimates.patterns import Floats, Ints, Part, added, numbered
+from jali.estimates.patterns import Bools, Floats, Ints, Part, added, numbered
+
+_SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +57,51 @@ class Sets:
         where = np.flatnonzero(self.values.is_valid().to_numpy(zero_copy_only=False))
         return where, present.to_numpy(zero_copy_only=False) if plain else present.to_pylist()
 
+    @cached_property
+    def _texts(self) -> dict[str, int] | None:
+        """Where each text stands, if the values are texts."""
+        if not pa.types.is_string(self.values.type) or self.values.null_count == len(self.values):
+            return None
+        return {text: at for at, text in enumerate(self.values.to_pylist()) if text is not None}
+
+    def truth(self, test: Test) -> Bools:
+        """Which of the values satisfy the test: (values,)."""
+        truth = np.full(len(self.values), test.op == "null")
+        wanted = (test.value,) if test.op == "=" else test.value if test.op == "in" else None
+        if self._texts is not None and isinstance(wanted, (tuple, frozenset)) and {*map(type, wanted)} == {str}:
+            truth[[self._texts[text] for text in wanted if text in self._texts]] = True  # as `holds` says, but quicker
+            return truth
+        where, present = self._present
+        truth[where] = holds(test, present)
+        return truth
+
+    @cached_property
+    def _counted(self) -> Floats | None:
+        """Whether each value is in each node, where that table is small: (values, nodes)."""
+        if len(self.size) * len(self.values) > _SMALL:
+            return None
+        counted = np.zeros((len(self.values), len(self.size)))
+        counted[self.member, self.node] = 1
+        return counted
+
+    def counts(self, truth: Bools) -> Floats:
+        """How many members of each node are among the given values: (nodes,)."""
+        if self._counted is not None:
+            found: Floats = truth.astype(np.float64) @ self._counted
+            return found
+        return added(self.node, truth[self.member].astype(np.float64), len(self.size))
+
+    def shares(self, truth: Bools) -> Floats:
+        """The share of each node that the given values have: (nodes,)."""
+        if self.even:
+            return self.counts(truth) / np.maximum(self.size, 1)
+        return added(self.node, self.share * truth[self.member], len(self.size))
+
     def part(self, tests: Sequence[Test], nodes: Ints) -> Part:
         """The patterns on these nodes: each value is judged once, then counted in the nodes that hold it."""
-        where, present = self._present
         truth = np.zeros((len(self.values), len(tests)), dtype=np.bool_)
         for column, test in enumerate(tests):
-            truth[:, column] = test.op == "null"
-            truth[where, column] = holds(test, present)
+            truth[:, column] = self.truth(test)
         number, first = numbered(truth)
         key = self.node * len(first) + number[self.member]
         shape = (len(self.size), len(first))

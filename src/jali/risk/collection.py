@@ -6,6 +6,8 @@ sensitive values the figures are those of the worst cell under maximum entropy, 
 
 from __future__ import annotations
 
+import math
+
 from jali.graphical.privacy_bounds import smallest_group
 from jali.principles import (
     DistinctDiversity,
@@ -84,7 +86,7 @@ def _sensitive(release: Marginals, name: str, most_l: int) -> SensitiveAudit | s
         reached[figure] = verdict.reached
     distinct = int(reached["distinct"])
     recursive = {
-        l: release.verdict((RecursiveDiversity(ANY, l, sensitive=name),)).reached
+        l: release.verdict((RecursiveDiversity(ANY, l, sensitive=name),)).reached if l <= len(column) else math.inf
         for l in range(2, min(distinct, most_l) + 2)
     }
     return SensitiveAudit(

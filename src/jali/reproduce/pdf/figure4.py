@@ -127,8 +127,8 @@ def screens(path: str | Path | None) -> Figure:
             "Levels of " + ", ".join(column.name for column in public.quasi) + ".",
             "In all of the paper's intervals the same generalization is best. Its groups reach far less than the upper "
             "bounds and more than the lower ones: a group of which nobody is present is what a lower bound above 0 "
-            "forbids, and full-domain generalizations that avoid it are coarse. The paper finds the same: lower bounds "
-            "add little to SPALM, and nothing changes beyond 0.5.",
+            "forbids, and full-domain generalizations that avoid it are coarse. The paper, too, says that SPALM gains "
+            "little from looser bounds, and that its groups do not change beyond 0.5.",
         ),
         digits=4,
     )
