@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, disclosure, foundation, partition, quality
+from benchmarks import adult, disclosure, foundation, partition, quality, report
 
 BENCHMARKS = {
     "foundation": foundation.run,
     "partition": partition.run,
     "quality": quality.run,
     "disclosure": disclosure.run,
+    "report": report.run,
     "adult": adult.run,
 }
 

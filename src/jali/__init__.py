@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.reports.page import report
+    from jali.reports.pictures import picture
     from jali.risk import disclosure
     from jali.risk.attacks import attacks
     from jali.risk.audit import audit
@@ -64,9 +66,11 @@ _WHERE = {
     "measure": "jali.utility.loss",
     "minimal": "jali.releases.generalized",
     "partition": "jali.releases.partitioned",
+    "picture": "jali.reports.pictures",
     "read": "jali.sources.files",
     "recode": "jali.releases.recoded",
     "repair": "jali.releases.repair",
+    "report": "jali.reports.page",
     "suppress": "jali.encoding.builders",
     "table": "jali.sources.frames",
     "taxonomy": "jali.encoding.taxonomy",
@@ -103,9 +107,11 @@ __all__ = [
     "measure",
     "minimal",
     "partition",
+    "picture",
     "read",
     "recode",
     "repair",
+    "report",
     "suppress",
     "table",
     "taxonomy",

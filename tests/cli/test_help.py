@@ -13,7 +13,7 @@ import pytest
 import jali
 from jali.cli.app import app
 
-ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy"}
+ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "report"}
 FIGURES_PRINTED_BY = {
     "attack",
     "disclosure",
@@ -41,7 +41,7 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"attack", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"disclosure", "reproduce", "init"}
+    assert set(COMMANDS) == named | {"disclosure", "reproduce", "init", "report"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

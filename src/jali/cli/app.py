@@ -24,6 +24,7 @@ from jali.cli.minimal import minimal
 from jali.cli.publish import publish
 from jali.cli.query import query
 from jali.cli.repair import repair
+from jali.cli.report import report
 from jali.cli.reproduce import reproduce
 from jali.errors import InputError, nearest
 
@@ -72,6 +73,7 @@ for command in (
     hierarchy,
     audit,
     measure,
+    report,
     query,
     repair,
     beliefs,

@@ -36,7 +36,8 @@ class Measures:
         """Plain nested dicts."""
         return vars(self) | {"columns": dict(self.columns), "domain": dict(self.domain)}
 
-    def __repr__(self) -> str:
+    def lines(self) -> list[tuple[str, str]]:
+        """Each measure's name and its figure, as text."""
         rows = [
             ("rows", f"{self.rows:,}"),
             ("groups", f"{self.groups:,}"),
@@ -50,7 +51,10 @@ class Measures:
         ]
         for name, share in self.columns.items():
             rows.append((f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}"))
-        return "\n".join(lines_of(rows))
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join(lines_of(self.lines()))
 
 
 def measure(release: Release | str | Path, original: Table, *, domain: Domain | None = None) -> Measures:
@@ -62,13 +66,9 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, (Generalized, Buckets)):
         raise InputError(f"a {found.kind} release cannot be measured")
-    if not isinstance(original, Table):
-        raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
     if domain not in (None, "declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
-    if found.rows != original.rows:
-        got = f"{found.rows:,} rows in the release, {original.rows:,} in the table"
-        raise InputError("this is not the table that was published", got=got, do="measure against the original")
+    require_original(found, original)
     over = domain or original.domain
     levels = found.levels if isinstance(found, Generalized) else {}
     costs = bucket_costs(found, original, over) if isinstance(found, Buckets) else holder_costs(found, original, over)
@@ -78,3 +78,13 @@ def measure(release: Release | str | Path, original: Table, *, domain: Domain | 
         domain={n: "declared" if original[n].declared and over == "declared" else "present" for n in costs.columns},
         **vars(costs),
     )
+
+
+def require_original(release: Release, original: Table) -> None:
+    """Raise InputError unless the table can be the one that was published."""
+    if not isinstance(original, Table):
+        raise InputError("the original must be a jali table", do="use jali.read or jali.table")
+    rows = release.manifest.counts["rows"]
+    if rows != original.rows:
+        got = f"{rows:,} rows in the release, {original.rows:,} in the table"
+        raise InputError("this is not the table that was published", got=got, do="compare with the original")
