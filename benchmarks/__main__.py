@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, angel, disclosure, foundation, marginals, partition, presence, profile, quality
+from benchmarks import adult, angel, disclosure, foundation, marginals, partition, presence, profile, quality, report
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "profile": profile.run,
     "quality": quality.run,
     "disclosure": disclosure.run,
+    "report": report.run,
     "adult": adult.run,
     "angel": angel.run,
     "marginals": marginals.run,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.reports.page import report
+    from jali.reports.pictures import picture
     from jali.risk import disclosure, presence
     from jali.risk.attacks import attacks
     from jali.risk.audit import audit
@@ -74,9 +76,11 @@ _WHERE = {
     "measure": "jali.utility.loss",
     "minimal": "jali.releases.generalized",
     "partition": "jali.releases.partitioned",
+    "picture": "jali.reports.pictures",
     "read": "jali.sources.files",
     "recode": "jali.releases.recoded",
     "repair": "jali.releases.repair",
+    "report": "jali.reports.page",
     "suppress": "jali.encoding.builders",
     "table": "jali.sources.frames",
     "taxonomy": "jali.encoding.taxonomy",
@@ -121,10 +125,12 @@ __all__ = [
     "measure",
     "minimal",
     "partition",
+    "picture",
     "presence",
     "read",
     "recode",
     "repair",
+    "report",
     "suppress",
     "table",
     "taxonomy",

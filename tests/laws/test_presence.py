@@ -516,6 +516,14 @@ def test_columns_that_do_not_fit_are_refused() -> None:
             jali.conceal(*pair, low=0, high=1)
 
 
+@pytest.mark.parametrize("search", ["lattice", "partition"])
+def test_a_public_value_that_looks_like_every_value_is_refused(search: str) -> None:
+    public = jali.table(pa.table({"job": ["a", "b", "*"] * 6}), quasi=["job"])
+    private = jali.table(pa.table({"job": ["a", "b"] * 3}), quasi=["job"])
+    with pytest.raises(InputError, match="stands for every value"):
+        jali.conceal(private, public, low=0.1, high=0.6, search=search, show="set")
+
+
 def test_cells_that_overlap_are_refused_and_such_that_are_the_same_are_one_group(tmp_path: Path) -> None:
     def aged(ages: list[int]) -> Table:
         return jali.table(pa.table({"age": ages}), quasi={"age": jali.bands(10)})

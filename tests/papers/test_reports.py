@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import jali
+from jali import charts
 from jali.errors import InternalError
-from jali.reproduce import PAPERS, plots, run
+from jali.reproduce import PAPERS, run
 from jali.reproduce.report import Figure, Panel, Report
 
 PANEL = Panel("cost", ("2", "4"), {"k-anonymity": (1.0, 2.0), "entropy": (1.5, None)}, "k = l", base=3.0)
@@ -89,7 +90,7 @@ def test_without_the_adult_table_it_says_how_to_get_it(monkeypatch: pytest.Monke
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The message comes before the work, and nothing is written."""
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
     with pytest.raises(jali.InputError, match=r'pip install "jali\[plots\]"'):
         run("l-diversity", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

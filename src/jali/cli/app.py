@@ -26,6 +26,7 @@ from jali.cli.minimal import minimal
 from jali.cli.publish import publish
 from jali.cli.query import query
 from jali.cli.repair import repair
+from jali.cli.report import report
 from jali.cli.reproduce import reproduce
 from jali.cli.sample import sample
 from jali.errors import InputError, nearest
@@ -75,6 +76,7 @@ for command in (
     hierarchy,
     audit,
     measure,
+    report,
     query,
     sample,
     extend,

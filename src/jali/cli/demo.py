@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.releases.generalized import Generalized
 
+REPORT = "report.html"
+TITLE = "An invented census, published"
 QUERIES = (
     "\"marital-status\" = 'Never-married' AND occupation = 'Sales'",
     "age BETWEEN 30 AND 39 AND occupation IN ('Exec-managerial', 'Prof-specialty')",
@@ -24,7 +26,7 @@ QUERIES = (
 @click.command()
 @click.option(
     "-o", "--output", type=PATH, default=Path("jali-demo"), show_default=True, metavar="FOLDER",
-    help="Where the release goes; an earlier one of the demo is replaced.",
+    help="Where the release and the report go; earlier ones of the demo are replaced.",
 )  # fmt: skip
 @click.option("--rows", type=click.IntRange(min=1), default=45222, show_default=True, help="How many people to invent.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other people.")
@@ -33,7 +35,7 @@ QUERIES = (
 def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     """Show jali at work on an invented census.
 
-    Publishes, audits, measures and queries it; needs no input.
+    Publishes, audits, measures and queries it, and writes a report; needs no input.
     Every group has at least 10 people and entropy diversity 6 in occupation; up to 5 % of the rows are suppressed.
     """
     import jali
@@ -43,20 +45,40 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     _require_own(output, table)
     promises = [jali.KAnonymity(10), jali.EntropyDiversity(6)]
     release = jali.generalize(table, promises, suppress=0.05, on_step=on_step())
+    (output / REPORT).unlink(missing_ok=True)
     path = release.save(output, overwrite=True)
     audit, measures = jali.audit(path), jali.measure(release, table)
     answers = _answers(release, table)
+    page = _report(release, table, path)
     seconds = time.perf_counter() - started
     if as_json:
         figures: dict[str, Any] = {"audit": audit.to_dict(), "measures": measures.to_dict(), "queries": answers}
-        emit({"path": path, "seconds": seconds} | release.manifest.to_dict() | {"levels": release.levels} | figures)
+        emit(
+            {"path": path, "report": page, "seconds": seconds}
+            | release.manifest.to_dict()
+            | {"levels": release.levels}
+            | figures
+        )
         return
     click.echo(f"{release!r}\n\nWhat an attacker can learn\n{audit!r}\n\nWhat an analyst keeps\n{measures!r}\n")
     click.echo("What an analyst can ask")
     for answer in answers:
         shown = "{condition}: about {count:,.0f}, between {low:,.0f} and {high:,.0f}; in truth {truth:,}"
         click.echo(shown.format(**answer))
-    click.echo(f"\nSaved in {path} after {seconds:.1f} s. Try: jali audit {path}")
+    click.echo("\nNo report: matplotlib is not installed" if page is None else f"\nReport: open {page} in a browser")
+    click.echo(f"Saved in {path} after {seconds:.1f} s. Try: jali audit {path}")
+
+
+def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
+    """The private edition, since nobody lives in this census; None where matplotlib is not installed."""
+    from importlib.util import find_spec
+
+    import jali
+
+    if find_spec("matplotlib") is None:
+        return None
+    page = jali.report(release, table, title=TITLE)
+    return page.save(folder / REPORT, overwrite=True)
 
 
 def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
@@ -89,5 +111,14 @@ def _require_own(folder: Path, table: Table) -> None:
         columns = [column["name"] for column in manifest["columns"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise problem from None
-    if columns != [c.name for c in table.columns] or {path.name for path in folder.iterdir()} != expected:
+    found = {path.name for path in folder.iterdir()} - ({REPORT} if _is_own(folder / REPORT) else set())
+    if columns != [c.name for c in table.columns] or found != expected:
         raise problem
+
+
+def _is_own(page: Path) -> bool:
+    """Whether a report is one that the demo wrote."""
+    try:
+        return f"<title>{TITLE}</title>" in page.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False

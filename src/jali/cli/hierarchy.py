@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from jali.cli.shared import PATH, job_argument, note, overwrite_option, put_file, quiet_option, show_values_option
+from jali.cli.shared import PATH, job_argument, note, overwrite_option, quiet_option, show_values_option
+from jali.writing import put_file
 
 
 @click.command()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jali.cli.shared import PATH, note, overwrite_option, put_file, quiet_option
+from jali.cli.shared import PATH, note, overwrite_option, quiet_option
+from jali.writing import put_file
 
 if TYPE_CHECKING:
     from jali.sources.delimited import Delimited

@@ -19,10 +19,7 @@ from jali.cli.shared import (
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
-    from jali.releases.angel import Angel
-    from jali.releases.buckets import Buckets
-    from jali.releases.generalized import Generalized
-    from jali.releases.marginals import Marginals
+    from jali.releases.base import Release
 
 
 @click.command()
@@ -60,17 +57,11 @@ def measure(
     import jali
     from jali.errors import InputError
     from jali.principles.base import exact
-    from jali.releases.angel import Angel
     from jali.releases.base import load
-    from jali.releases.buckets import Buckets
-    from jali.releases.generalized import Generalized
-    from jali.releases.marginals import Marginals
 
     if job is None and original is None:
         raise InputError("the original is needed to measure a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
-        raise InputError(f"a {found.kind} release cannot be measured")
     table = original_table(found, original, job, separator, encoding)
     others = None if holdout is None else original_table(found, holdout, job, separator, encoding)
     figures = jali.measure(
@@ -84,11 +75,7 @@ def measure(
 
 
 def original_table(
-    release: Generalized | Buckets | Angel | Marginals,
-    original: Path | None,
-    job: Path | None,
-    separator: str | None,
-    encoding: str | None,
+    release: Release, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
 ) -> Table:
     """The table that a release was made from, read as its job says, else as the release tells."""
     if job is not None:
@@ -99,5 +86,13 @@ def original_table(
         loaded = Job.load(job)
         loaded = replace(loaded, separator=separator or loaded.separator, encoding=encoding or loaded.encoding)
         return loaded.table(original)
+    from jali.errors import InputError
+    from jali.releases.angel import Angel
+    from jali.releases.buckets import Buckets
+    from jali.releases.generalized import Generalized
+    from jali.releases.marginals import Marginals
+
+    if not isinstance(release, (Generalized, Buckets, Angel, Marginals)):
+        raise InputError(f"a {release.kind} release does not say how to read its original", do="pass --job JOB.toml")
     assert original is not None
     return read_like(release, original, weights=release.weight_name, separator=separator, encoding=encoding)

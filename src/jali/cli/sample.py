@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from jali.cli.shared import PATH, overwrite_option, put_file, quiet_option, release_argument
+from jali.cli.shared import PATH, overwrite_option, quiet_option, release_argument
+from jali.writing import put_file
 
 
 @click.command()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,30 +110,6 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
-
-
-def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool) -> None:
-    """Write a file whole or not at all."""
-    from jali.errors import InputError
-
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", do="name a file")
-    if path.exists() and not overwrite:
-        raise InputError(f"the file {path} exists", do="choose another one, or pass --overwrite")
-    building: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        os.close(handle)
-        building = Path(name)
-        write(building)
-        building.chmod(0o644)
-        os.replace(building, path)
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise InputError(f"cannot write to {path}", got=reason, do="choose another place") from None
-    finally:
-        if building is not None:
-            building.unlink(missing_ok=True)
 
 
 def generalized(path: Path) -> Generalized:

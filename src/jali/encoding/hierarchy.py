@@ -12,9 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.errors import HierarchyError
+from jali.show import html_table
 
 ROOT = "*"
 """How everything-at-once is shown."""
+SHOWN = 8
+"""So many labels of a level are shown in a notebook."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +101,22 @@ class Hierarchy:
         rows = [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
         return [row for row, value in zip(rows, columns[0], strict=True) if value is not None or "" not in columns[0]]
 
+    def _repr_html_(self) -> str:
+        rows = [(level, f"{len(nodes):,}", ", ".join(map(_shown, nodes.texts()[:SHOWN])) + _more(len(nodes)))
+                for level, nodes in enumerate(self.levels)]  # fmt: skip
+        return html_table(("Level", "Values", "Labels"), rows, caption=repr(self), numbers=(0, 1))
+
     def __repr__(self) -> str:
         sizes = " → ".join(f"{len(level):,}" for level in self.levels)
         return f"Hierarchy({self.column!r}, {self.made_by or 'levels'}: {sizes} values)"
+
+
+def _shown(label: str | None) -> str:
+    return "missing" if label is None else label
+
+
+def _more(nodes: int) -> str:
+    return f" and {nodes - SHOWN:,} more" if nodes > SHOWN else ""
 
 
 Step = tuple[NDArray[np.int32], Level]

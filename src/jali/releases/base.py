@@ -21,6 +21,10 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
+from jali.show import html_outline, html_table, joined
+
+SHOWN_ROWS = 5
+"""So many rows of a table are shown in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,15 @@ class Release(ABC):
     def _read_back(self, folder: Path) -> Release:
         """The release that stands in the finished files."""
         return load(folder)
+
+    def _repr_html_(self) -> str:
+        """What `print` shows, and the first rows of each table."""
+        parts: list[object] = [html_outline(repr(self))]
+        for name, table in self.tables.items():
+            first = table.slice(0, SHOWN_ROWS).to_pylist()
+            rows = [["" if cell is None else cell for cell in row.values()] for row in first]
+            parts.append(html_table(table.column_names, rows, caption=f"Table “{name}”, its first rows"))
+        return joined(parts)
 
     def _check_files(self, folder: Path) -> None:
         """Read the finished files back: they must say what this release says, and keep every promise by themselves."""

@@ -28,7 +28,7 @@ from jali.releases.present import only_present
 from jali.releases.published import Published, free_name, publish_exact, publish_quasi, restored
 from jali.releases.shown import shown_by_group
 from jali.search.groups import Partition
-from jali.search.lattice import Lattice, Node
+from jali.search.lattice import Lattice, Nodes
 from jali.search.metrics import Costing, Costs, Metric
 from jali.search.tally import Roller
 
@@ -342,10 +342,8 @@ def generalize(
     return release
 
 
-def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> list[Node]:
+def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> Nodes:
     """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
     table = only_present(table)
     with watched("searching the lattice", on_step) as step:
-        lattice = Lattice(table, principles_of(principles), on_step=step)
-        costing = Costing(table)
-        return [lattice.node(levels, costing) for levels in lattice.minimal()]
+        return Lattice(table, principles_of(principles), on_step=step).minimal_nodes()

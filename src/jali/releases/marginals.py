@@ -20,6 +20,7 @@ from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCou
 from jali.graphical.maxent import Tree, tree_of
 from jali.graphical.network import Network
 from jali.graphical.privacy import Checker, Verdict
+from jali.graphical.privacy_bounds import smallest_group
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
 from jali.releases import store
@@ -91,6 +92,11 @@ class Marginals(Release):
     def rows(self) -> int:
         """How many people every marginal counts."""
         return self.cache.total
+
+    @property
+    def smallest_cell(self) -> int:
+        """How many people any marginal links somebody to at the least: the k of k-link anonymity."""
+        return min(smallest_group(self.cache, marginal)[0] for marginal in self.collection)
 
     @cached_property
     def marginals(self) -> tuple[PublishedMarginal, ...]:

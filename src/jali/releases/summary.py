@@ -79,7 +79,7 @@ def bucket_summary(release: Buckets) -> str:
     lines = [
         f"Buckets release: {rows} in {buckets}, as two tables tied by {number} only",
         "Published as individuals",
-        *(f"  {_individual(column)}" for column in release.contents.shown),
+        *(f"  {individual_line(column)}" for column in release.contents.shown),
     ]
     lines += [f"  {weights}: weights, as the mean of each bucket"] if weights else []
     lines += ["Published as buckets", *(f"  {column.name}: sensitive, as it is" for column in release.contents.hidden)]
@@ -98,8 +98,9 @@ def _exact(column: Published) -> bool:
     return column.role == "quasi" and column.level == 0 and not column.generalized_by_group
 
 
-def _individual(column: Published) -> str:
-    return f"{column.name}: as it is" if _exact(column) else _column(column)
+def individual_line(column: Published) -> str:
+    """How a column of the individuals is published."""
+    return f"{column.name}: as it is" if _exact(column) else column_line(column)
 
 
 def summary(release: Generalized) -> str:
@@ -113,7 +114,7 @@ def summary(release: Generalized) -> str:
         are, own = ("is", "its") if counts["suppressed"] == 1 else ("are", "their")
         rows = many(counts["suppressed"], "row")
         lines.append(f"  {rows} {are} suppressed: * in every quasi-identifier, in a group of {own} own")
-    lines += ["Published", *(f"  {_column(column)}" for column in release.columns)]
+    lines += ["Published", *(f"  {column_line(column)}" for column in release.columns)]
     if release.weight_name:
         lines.append(f"  {release.weight_name}: weights, as the mean of each group")
     lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
@@ -130,7 +131,8 @@ def summary(release: Generalized) -> str:
     return "\n".join(lines)
 
 
-def _column(column: Published) -> str:
+def column_line(column: Published) -> str:
+    """How a column is published."""
     if column.role == "sensitive":
         return f"{column.name}: sensitive, as it is"
     if column.role == "other":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from jali.charts import require_plots
 from jali.errors import InputError, nearest
 from jali.progress import Step, watched
-from jali.reproduce.plots import require_plots
 from jali.reproduce.report import Report
 
 __all__ = ["PAPERS", "Report", "run"]

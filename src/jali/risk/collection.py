@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from jali.graphical.privacy_bounds import smallest_group
 from jali.principles import (
     DistinctDiversity,
     EntropyDiversity,
@@ -60,8 +59,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
 
 def _anonymity(release: Marginals) -> tuple[int, list[str]]:
     """The largest k for which the marginals are k-link and k-combinatorially anonymous, and why it is not known."""
-    link = min(smallest_group(release.cache, marginal)[0] for marginal in release.collection)
-    verdict = release.verdict((KAnonymity(link),))
+    verdict = release.verdict((KAnonymity(release.smallest_cell),))
     if verdict.principle is None:  # it could not be judged: that a cell has nobody or somebody is all that is known
         return 1, [verdict.reason]
     return int(verdict.reached), []

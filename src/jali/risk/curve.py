@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from jali.charts import Picture, lines
 from jali.encoding.native import to_native
-from jali.errors import InputError
 from jali.risk.disclosure_kind import Kind
 
 
@@ -37,34 +36,23 @@ class Curve:
         """A frame with a row for each k: "arrow", "pandas" or "polars"."""
         return to_native(pa.table(self._columns()), kind)
 
+    def picture(self, *, about: str = "somebody's value") -> Picture:
+        """Both curves as a picture."""
+        return lines(
+            self.k,
+            {"any facts (implications)": self.implications, "values ruled out (negations)": self.negations},
+            title=f"How sure of {about} an attacker with more facts can be",
+            description="; ".join(
+                f"{k} facts: {implied:.1%} by implications, {negated:.1%} by negations"
+                for k, implied, negated in zip(self.k, self.implications, self.negations, strict=True)
+            ),
+            labels=("facts that the attacker knows", f"maximum disclosure{', at most' * (self.kind == 'at most')}"),
+            most=1,
+        )
+
     def plot(self, path: str | Path) -> Path:
         """Draw both curves into a file; its ending says in which form, .svg or .png."""
-        if find_spec("matplotlib") is None:
-            raise InputError("plots need matplotlib, which is not installed", do='pip install "jali[plots]"')
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-
-        target = Path(path)
-        known = Figure().canvas.get_supported_filetypes()
-        if target.suffix.lstrip(".") not in known:
-            raise InputError(
-                "a plot needs a file whose ending says its form", got=target.name, do="write e.g. curve.svg"
-            )
-        # Text stays text, and the same figures give the same file.
-        with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jali", "font.size": 9}):
-            canvas = Figure(figsize=(4.8, 3.4), layout="constrained")
-            axes = canvas.subplots()
-            axes.plot(self.k, self.implications, marker="o", color="#0072b2", label="implications")
-            axes.plot(self.k, self.negations, marker="s", color="#e69f00", label="negations")
-            axes.set(
-                xlabel="facts that the attacker knows",
-                ylabel="maximum disclosure" if self.kind == "exact" else "maximum disclosure, at most",
-                ylim=(0, 1.03),
-            )
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.legend(frameon=False)
-            canvas.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None, dpi=120)
-        return target
+        return self.picture().save(path)
 
     def __repr__(self) -> str:
         lines = [" k  implications  negations"]

@@ -11,7 +11,7 @@ from jali.errors import InputError
 from jali.releases.angel_joint import JointCell
 from jali.releases.summary import many
 from jali.risk.curve import Curve
-from jali.show import lines_of
+from jali.show import element, html_table, joined, lines_of
 
 SHOWN_FACTS = 4
 """Fewer facts than this are shown when an audit prints itself."""
@@ -145,6 +145,10 @@ class Audit:
 
     def __repr__(self) -> str:
         return "\n".join(lines_of(_rows(self)) + [f"note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        table = html_table(("Figure", "Value"), _rows(self), caption="Audit", numbers=(1,), named=True)
+        return joined([table, *(element("p", f"Note: {note}") for note in self.notes)])
 
 
 def _rows(audit: Audit) -> list[tuple[str, str]]:

@@ -51,6 +51,8 @@ def framed(private: Table, public: Table) -> Framed:
     _require_single_rows(private, "private")
     _require_single_rows(public, "public")
     _require_columns(private, public)
+    for column in public.quasi:
+        public.hierarchy(column.name)  # refuses a value that looks like the root
     codes, unknown = _in_public_codes(private, public)
     frequencies = public.frequencies
     people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=frequencies.combinations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
@@ -20,6 +20,7 @@ from jali.search.groups import Partition, levels_of
 from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
 from jali.search.suppress import breaking, first_union_that_holds
 from jali.search.tally import Levels, Roller, Tallies, Tally
+from jali.show import html_table
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
 
@@ -44,6 +45,35 @@ class Node:
     def __repr__(self) -> str:
         levels = ", ".join(f"{name} {level}" for name, level in self.levels.items())
         return f"Node({levels}: {self.groups} groups, KL {self.kl:.4f})"
+
+
+class Nodes(list[Node]):
+    """The minimal nodes of a lattice, which also know how high it is and which nodes keep the promises.
+
+    Above a minimal node every node keeps them where the principles are monotone; otherwise `satisfied` lists them.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], top: Mapping[str, int], satisfied: frozenset[Levels] | None = None
+    ) -> None:
+        super().__init__(nodes)
+        self.top, self.satisfied = dict(top), satisfied
+
+    def keeps(self, levels: Levels) -> bool:
+        """Whether the node at these levels, in the order of `top`, keeps the promises."""
+        if self.satisfied is not None:
+            return levels in self.satisfied
+        return any(below(tuple(node.levels[name] for name in self.top), levels) for node in self)
+
+    def _repr_html_(self) -> str:
+        figures = ("Groups", "Smallest", "KL", "Discernibility", "Loss")
+        rows = [
+            (*node.levels.values(), f"{node.groups:,}", f"{node.smallest:,}", f"{node.kl:.4f}",
+             f"{node.discernibility:,.0f}", f"{node.loss:.4f}")
+            for node in self
+        ]  # fmt: skip
+        caption = f"{len(self):,} minimal generalizations: the level of each column"
+        return html_table((*self.top, *figures), rows, caption=caption, numbers=range(len(self.top) + len(figures)))
 
 
 class Lattice:
@@ -111,10 +141,19 @@ class Lattice:
 
     def minimal(self) -> list[Levels]:
         """All nodes that satisfy the requirement while no finer one does."""
-        if self.monotone:
-            return frontier(self.top, self.satisfied)
-        holds = [node for node in self.all_nodes() if self.satisfied(node)]
-        return sorted(node for node in holds if not any(f != node and below(f, node) for f in holds))
+        return frontier(self.top, self.satisfied) if self.monotone else _lowest(self.all_satisfied())
+
+    def all_satisfied(self) -> list[Levels]:
+        """All nodes that satisfy the requirement, each looked at."""
+        return [node for node in self.all_nodes() if self.satisfied(node)]
+
+    def minimal_nodes(self) -> Nodes:
+        """The minimal nodes with their costs, and what is known of the others."""
+        costing = Costing(self.table)
+        held = None if self.monotone else self.all_satisfied()
+        found = self.minimal() if held is None else _lowest(held)
+        top = {c.name: height for c, height in zip(self.table.quasi, self.top, strict=True)}
+        return Nodes([self.node(levels, costing) for levels in found], top, None if held is None else frozenset(held))
 
     # -- the best node under a budget of suppressed rows -------------------------------------------------------
 
@@ -224,3 +263,8 @@ class Lattice:
         tally = self.tally(levels)
         costs: Costs = costing.prices(tally, np.zeros(tally.groups, dtype=bool))
         return Node(levels_of(self.table, levels), tally.groups, int(tally.rows.min()), 0, **asdict(costs))
+
+
+def _lowest(nodes: list[Levels]) -> list[Levels]:
+    """Those with no other below them."""
+    return sorted(node for node in nodes if not any(other != node and below(other, node) for other in nodes))

@@ -63,7 +63,8 @@ class Measures:
         parts = {name: getattr(self, name).to_dict() for name in asked if getattr(self, name) is not None}
         return found | {"columns": dict(self.columns), "domain": dict(self.domain)} | parts
 
-    def __repr__(self) -> str:
+    def lines(self) -> list[tuple[str, str]]:
+        """Each measure's name and its figure, as text."""
         rows = [
             ("rows", f"{self.rows:,}"),
             ("groups", _defined(self.groups, ",")),
@@ -96,7 +97,10 @@ class Measures:
                 ("  counts whose true answer is 0", f"{asked.empty:,}"),
                 ("  what is estimated for those, on average", f"{asked.empty_average:.6f}"),
             ]
-        return "\n".join(lines_of(rows))
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join(lines_of(self.lines()))
 
 
 def _known(number: float | None, form: str) -> str:
@@ -134,13 +138,9 @@ def measure(
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
         raise InputError(f"a {found.kind} release cannot be measured")
-    if not isinstance(original, Table):
-        raise InputError("measure needs the original as a jali table", do="use jali.read or jali.table")
     if domain not in (None, "declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
-    if found.rows != original.rows:
-        got = f"{found.rows:,} rows in the release, {original.rows:,} in the table"
-        raise InputError("this is not the table that was published", got=got, do="measure against the original")
+    require_original(found, original)
     if isinstance(found, Concealed):
         original = found.widened(original)
     over = domain or original.domain
@@ -184,3 +184,13 @@ def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Tabl
         return collection_estimate(release, original, domain)
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     return holder_estimate(release, covers) if isinstance(release, Generalized) else release.linked(covers)
+
+
+def require_original(release: Release, original: Table) -> None:
+    """Raise InputError unless the table can be the one that was published."""
+    if not isinstance(original, Table):
+        raise InputError("the original must be a jali table", do="use jali.read or jali.table")
+    rows = release.manifest.counts["rows"]
+    if rows != original.rows:
+        got = f"{rows:,} rows in the release, {original.rows:,} in the table"
+        raise InputError("this is not the table that was published", got=got, do="compare with the original")

@@ -113,7 +113,7 @@ def _asked(
 def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
     """How many satisfy each question, from the distinct combinations, eight questions to a byte: (questions,)."""
     weight = table.frequencies.weight
-    codes = [_codes(table, column) for column in columns]
+    codes = [codes_of(table, column) for column in columns]
     packed = [np.packbits(own.T, axis=1) for own in holds]  # (codes, questions / 8)
     truth = np.zeros(len(holds[0]))
     step = max(1, _AT_ONCE // len(truth))
@@ -126,7 +126,7 @@ def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
     return truth
 
 
-def _codes(table: Table, column: Column) -> NDArray[np.integer]:
+def codes_of(table: Table, column: Column) -> NDArray[np.integer]:
     """The code of a column in each entry of the table's frequencies."""
     frequencies = table.frequencies
     quasi, sensitive = [c.name for c in table.quasi], [c.name for c in table.sensitive]

@@ -1,0 +1,124 @@
+"""Material: everything a report shows, computed once, by the same functions that users call themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, TypeVar
+
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles.counts import Counts
+from jali.releases.base import Release
+from jali.risk.audit import audit
+from jali.risk.figures import Audit
+from jali.utility.attributes import Association, Distribution, association, distribution
+from jali.utility.loss import Measures, measure
+from jali.utility.queries import QueryErrors, workload
+
+VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
+QUERIES = (20, 100)
+"""So many questions of each volume at the least and at the most; fewer where a release has many groups to ask."""
+ASKED = 400_000
+"""About so many groups are asked for each volume."""
+SEED = 0
+"""The questions are the same in every report, so that reports can be compared."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Something that is not defined for this release, and why."""
+
+    reason: str
+
+
+def attempt(compute: Callable[[], Result]) -> Result | Missing:
+    """The result, or why there is none."""
+    try:
+        return compute()
+    except InputError as problem:
+        return Missing(problem.what)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """A release and, in the private edition, the original; figures are computed when they are first asked for."""
+
+    release: Release
+    original: Table | None = None
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it is published."""
+        return self.release.manifest.to_dict()
+
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """What the manifest says of each column."""
+        return self.release.columns_facts()
+
+    def names(self, *roles: str) -> list[str]:
+        """The columns of some roles, each once."""
+        return list(dict.fromkeys(str(c["name"]) for c in self.columns if c.get("role") in roles))
+
+    @cached_property
+    def counts(self) -> Counts | Missing:
+        """People by group and value."""
+        return attempt(self.release.counts)
+
+    @cached_property
+    def audit(self) -> Audit | Missing:
+        """What an attacker can learn."""
+        return attempt(lambda: audit(self.release))
+
+    @cached_property
+    def estimate(self) -> Any:
+        """What an analyst can infer."""
+        return attempt(self.release.estimate)
+
+    @cached_property
+    def measures(self) -> Measures | Missing:
+        """What was lost, against the original."""
+        original = self.original
+        return Missing("no original") if original is None else attempt(lambda: measure(self.release, original))
+
+    @cached_property
+    def distributions(self) -> dict[str, Distribution | Missing]:
+        """Each quasi-identifier and sensitive column."""
+        if isinstance(self.estimate, Missing):
+            return dict.fromkeys(self.names("quasi", "sensitive"), self.estimate)
+        return {
+            name: attempt(lambda name=name: distribution(self.estimate, name, self.original))  # type: ignore[misc]
+            for name in self.names("quasi", "sensitive")
+        }
+
+    @cached_property
+    def associations(self) -> dict[tuple[str, str], Association | Missing]:
+        """Each pair of columns."""
+        found: dict[tuple[str, str], Association | Missing] = {}
+        for one, other in combinations(self.distributions, 2):
+            found[one, other] = self._association(self.distributions[one], self.distributions[other])
+        return found
+
+    def _association(self, one: Distribution | Missing, other: Distribution | Missing) -> Association | Missing:
+        for side in (one, other):
+            if isinstance(side, Missing):
+                return side
+        assert isinstance(one, Distribution)
+        assert isinstance(other, Distribution)
+        found = attempt(lambda: association(self.estimate, one.classes, other.classes, self.original))
+        return Missing("too many combinations of values") if found is None else found
+
+    @cached_property
+    def errors(self) -> list[QueryErrors] | Missing:
+        """How well random questions are answered, by volume, against the original."""
+        original, estimate = self.original, self.estimate
+        if original is None or isinstance(estimate, Missing):
+            return Missing("no original") if original is None else estimate
+        groups = self.manifest["counts"].get("groups") or 1
+        asked = min(max(ASKED // groups, QUERIES[0]), QUERIES[1])
+        return attempt(lambda: [workload(original, asked, volume=v, seed=SEED).errors(estimate) for v in VOLUMES])

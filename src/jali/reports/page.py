@@ -1,0 +1,125 @@
+"""The report: one page that opens without a network, in a public edition and a private one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from jali.charts import require_plots
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.releases.base import Release, load
+from jali.releases.summary import many
+from jali.reports import privacy, published, usefulness
+from jali.reports.material import Material
+from jali.reports.parts import Section
+from jali.risk.figures import Audit
+from jali.show import Html, element, joined
+from jali.utility.loss import require_original
+from jali.writing import put_file
+
+Edition = Literal["public", "private"]
+
+SECTIONS = (
+    published.published, privacy.guarantee, privacy.disclosure, privacy.groups, privacy.worst_groups,
+    usefulness.columns, usefulness.pairs, usefulness.queries, usefulness.cost, privacy.limits, published.made,
+)  # fmt: skip
+NOTICE = {
+    "public": "Public edition: everything here is computed from the release alone.",
+    "private": "Confidential: this edition compares the release with the original table. Do not hand it out; the "
+    "public edition is for that.",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page about a release, whole in one text."""
+
+    html: str
+    title: str
+    edition: Edition
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the page into a file, whole or not at all."""
+        target = Path(path)
+        put_file(target, lambda file: _write(file, self.html), overwrite=overwrite)
+        return target
+
+    def _repr_html_(self) -> str:
+        return element("iframe", srcdoc=self.html, title=self.title, style="width:100%;height:40rem;border:0")
+
+    def __repr__(self) -> str:
+        return f"Report({self.title!r}, {self.edition} edition, {len(self.html.encode()):,} bytes)"
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_bytes(text.encode("utf-8"))
+
+
+def report(
+    release: Release | str | Path, original: Table | None = None, *, public: bool = False, title: str | None = None
+) -> Report:
+    """A page that a data steward can decide from: what was published, what it guarantees, what it costs.
+
+    Without the original it is the public edition, computed from the release alone. With it every section that uses
+    the original is marked as confidential. `public` makes sure that it is the public one.
+    """
+    require_plots()
+    if public and original is not None:
+        raise InputError("the public edition does not use the original", do="leave the original out")
+    found = load(release) if isinstance(release, (str, Path)) else release
+    if not isinstance(found, Release):
+        raise InputError("a report is about a release", got=type(found).__name__, do="pass a release or its folder")
+    if original is not None:
+        require_original(found, original)
+    edition: Edition = "public" if original is None else "private"
+    material = Material(found, original)
+    named = title or f"Report on a {found.kind} release"
+    return Report(_page(named, edition, material), named, edition)
+
+
+def _page(title: str, edition: Edition, material: Material) -> str:
+    sections = [make(material) for make in SECTIONS]
+    style = files("jali.reports").joinpath("templates/style.css").read_text(encoding="utf-8")
+    head = element(
+        "head", "\n",
+        joined([
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="referrer", content="no-referrer"),
+            element("title", title),
+            element("style", Html("\n" + style)),
+        ]), "\n",
+    )  # fmt: skip
+    top = element("header", "\n", joined([element("h1", title), _notice(edition), _glance(material)]), "\n")
+    body = joined([top, _contents(sections), element("main", "\n", joined(s.html() for s in sections), "\n")])
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, class_=edition), lang='en')}\n"
+
+
+def _notice(edition: Edition) -> Html:
+    return element("p", NOTICE[edition], class_="mark" if edition == "private" else "open")
+
+
+def _glance(m: Material) -> Html:
+    """The few figures that matter most."""
+    counts = m.manifest["counts"]
+    facts = [("Rows", f"{counts['rows']:,}")]
+    facts += [("Groups", f"{counts['groups']:,}")] if counts.get("groups") else []
+    if isinstance(m.audit, Audit):
+        facts.append(("People who look alike, at least", f"{m.audit.k:,}"))
+        if m.audit.kept:
+            broken = [name for name, kept in m.audit.kept.items() if not kept]
+            said = "all kept" if not broken else f"{many(len(broken), 'promise')} BROKEN"
+            facts.append(("Promises", said))
+    items = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
+    return element("dl", *items, class_="glance")
+
+
+def _contents(sections: list[Section]) -> Html:
+    links = [
+        element("li", element("a", s.title, href=f"#{s.name}"), " (confidential)" if s.confidential else "")
+        for s in sections
+    ]
+    return element("nav", element("h2", "Contents"), element("ol", *links), aria_label="Contents")

@@ -1,0 +1,215 @@
+"""What a report says of privacy: the guarantee in plain sentences, disclosure, groups, the worst of them, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jali.charts import bars
+from jali.encoding.hierarchy import ROOT
+from jali.principles.base import show
+from jali.principles.counts import Cells, Counts, Ints
+from jali.releases.summary import ATTACKER, NOT_COVERED, many
+from jali.reports.material import Material, Missing
+from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
+from jali.risk.curve import Curve
+from jali.risk.figures import Audit, SensitiveAudit
+from jali.show import Html, element, html_table, joined
+
+WORST = 3
+"""So many of the worst groups are shown for each sensitive column."""
+VALUES = 9
+"""So many values of a group are shown, the others together."""
+RULED_OUT = ("", "one value", "two values", "three values")
+
+
+def guarantee(m: Material) -> Section:
+    """The promises, what the release reaches, and what that means in the worst case."""
+    counts, audit = m.counts, m.audit
+    items = []
+    for principle, promise in zip(m.release.principles, m.manifest["promises"], strict=True):
+        kept = None if isinstance(audit, Missing) else audit.kept.get(repr(principle))
+        told = [repr(principle), f"asked {principle.bound}"]
+        told += [] if isinstance(counts, Missing) else [f"reached {show(principle.worst(counts))}"]
+        told += [] if kept is None else ["kept, judged again from the published tables" if kept else "BROKEN"]
+        bad = "broken" if kept is False else None
+        items.append(element("li", element("b", sentence(promise)), element("span", "; ".join(told)), class_=bad))
+    parts: list[object] = [element("ul", "\n", joined(items), "\n", class_="promises")]
+    if isinstance(audit, Missing):
+        parts.append(not_defined(audit))
+    else:
+        known = listed(m.names("quasi")) or "nothing else"
+        said = [text for s in audit.sensitive for text in worst_case(s, known)]
+        if said:
+            parts += [element("h3", "In the worst case"), bullets(said)]
+    return Section("guarantee", "The guarantee", joined(parts))
+
+
+def worst_case(audited: SensitiveAudit, known: str) -> list[str]:
+    """What the worst attackers learn of somebody's value, in words; figures are rounded up."""
+    column, curve = audited.column, audited.disclosure
+    who = f"An attacker who knows someone's {known}"
+    if curve is None:
+        right = f"is right about {column} at most {percent_up(audited.largest_share)} of the time"
+        return [f"{who} {right}; what more facts would tell is not defined for this release."]
+    texts = [f"{who} is right about {column} at most {percent_up(curve.negations[0])} of the time."]
+    for k, sure in list(zip(curve.k, curve.negations, strict=True))[1 : len(RULED_OUT)]:
+        if sure >= 1:
+            texts.append(
+                f"The same attacker who can also rule out {RULED_OUT[k]} may be certain of somebody's {column}."
+            )
+            break
+        still = f"is still right at most {percent_up(sure)} of the time"
+        texts.append(f"The same attacker who can also rule out {RULED_OUT[k]} of {column} {still}.")
+    fact = "any one fact of the form “if this person has this value, that person has that value”"
+    texts.append(f"Who knows {fact} instead is right at most {percent_up(curve.implications[1])} of the time.")
+    return texts
+
+
+def disclosure(m: Material) -> Section:
+    """How sure attackers with more facts can be, as curves."""
+    title = "How sure attackers with more facts can be"
+    if isinstance(m.audit, Missing):
+        return Section("disclosure", title, not_defined(m.audit))
+    parts: list[object] = [_about_curves()]
+    for number, audited in enumerate(m.audit.sensitive):
+        found = audited.disclosure
+        if found is None:
+            why = "where a person can have several rows, or where there are no groups of people"
+            parts.append(not_defined(Missing(f"the disclosure of {audited.column} has no meaning {why}")))
+        else:
+            parts.append(_curve(found, audited.column, f"curve-{number}"))
+    if not m.audit.sensitive:
+        parts = [not_defined(Missing("it has no sensitive column"))]
+    return Section("disclosure", title, joined(parts))
+
+
+def _about_curves() -> Html:
+    return paragraphs(
+        "Each fact is one that the attacker learned elsewhere and that is true: either that somebody does not have a "
+        "value, or any “if … then …” between people's values. The curves show the worst such facts, chosen by an "
+        "attacker who also knows who is in the table and everybody's quasi-identifiers."
+    )
+
+
+def _curve(curve: Curve, column: str, name: str) -> Html:
+    sure = next((i for i, value in enumerate(curve.negations) if value >= 1), len(curve.k) - 1)
+    end = max(sure + 1, 3)
+    shown = Curve(curve.k[:end], curve.implications[:end], curve.negations[:end], curve.kind)
+    rows = [(k, percent(a), percent(b)) for k, a, b in zip(shown.k, shown.implications, shown.negations, strict=True)]
+    header = ("Facts", "Any facts", "Values ruled out")
+    least = " (upper bounds)" if curve.kind == "at most" else ""
+    caption = f"Maximum disclosure of {column}{least}"
+    drawn = figure(shown.picture(about=column), name, html_table(header, rows, caption=caption, numbers=(0, 1, 2)))
+    return element("div", drawn, class_="pair")
+
+
+def groups(m: Material) -> Section:
+    """How large the groups are."""
+    title = "Group sizes"
+    if isinstance(m.counts, Missing):
+        return Section("groups", title, not_defined(m.counts))
+    size = m.counts.size[m.counts.size > 0]
+    labels, number, people = size_classes(size)
+    share = people / people.sum()
+    picture = bars(
+        labels, {"people": share.tolist()}, axis="share of the people", title="People by the size of their group",
+        description="; ".join(f"groups of {a}: {percent(b)} of the people" for a, b in zip(labels, share, strict=True)),
+    )  # fmt: skip
+    rows = [(a, f"{n:,}", f"{p:,}", percent(p / people.sum())) for a, n, p in zip(labels, number, people, strict=True)]
+    table = html_table(
+        ("People in the group", "Groups", "People", "Share"), rows, caption="Group sizes", numbers=(1, 2, 3)
+    )
+    facts = [
+        ("Groups", f"{len(size):,}"), ("Smallest", f"{int(size.min()):,}"), ("Median", f"{np.median(size):,.0f}"),
+        ("Largest", f"{int(size.max()):,}"), ("Mean", f"{size.mean():,.1f}"),
+    ]  # fmt: skip
+    if isinstance(m.audit, Audit) and m.audit.highest_risk is not None and m.audit.average_risk is not None:
+        facts += [("Risk of re-identification, highest", percent(m.audit.highest_risk)),
+                  ("Risk of re-identification, average", percent(m.audit.average_risk))]  # fmt: skip
+    told = html_table(("Figure", "Value"), facts, caption="Groups in short", numbers=(1,), named=True)
+    return Section("groups", title, element("div", figure(picture, "sizes", table), told, class_="pair"))
+
+
+def size_classes(size: Ints) -> tuple[list[str], Ints, Ints]:
+    """Group sizes in classes that double from the smallest on: their names, groups in each, people in each."""
+    low, most = int(size.min()), int(size.max())
+    starts = [low]
+    while starts[-1] * 2 <= most:
+        starts.append(starts[-1] * 2)
+    at = np.searchsorted(starts, size, side="right") - 1
+    number = np.bincount(at, minlength=len(starts)).astype(np.int64)
+    people = np.bincount(at, weights=size, minlength=len(starts)).astype(np.int64)
+    ends = [*(s - 1 for s in starts[1:]), most]
+    labels = [f"{a:,}" if a == b else f"{a:,} – {b:,}" for a, b in zip(starts, ends, strict=True)]
+    return labels, number, people
+
+
+def worst_groups(m: Material) -> Section:
+    """What an attacker believes of people in the worst groups."""
+    title = "What attackers believe about people in the worst groups"
+    counts = m.counts
+    if isinstance(counts, Missing):
+        return Section("worst", title, not_defined(counts))
+    if not counts.sensitive:
+        return Section("worst", title, not_defined(Missing("it has no sensitive column")))
+    intro = paragraphs(
+        "The groups in which one value is most frequent, beside everybody who was published. An attacker who finds "
+        "somebody's group believes in each value as much as the bars say."
+    )
+    parts: list[object] = [intro]
+    for number, column in enumerate(counts.sensitive):
+        cells = counts.cells(column.name)
+        chosen = worst_of(cells)
+        drawn = [_group(m, counts, cells, int(g), f"worst-{number}-{i}") for i, g in enumerate(chosen)]
+        parts += [element("h3", column.name), element("div", *drawn, class_="pair")]
+    return Section("worst", title, joined(parts))
+
+
+def worst_of(cells: Cells) -> Ints:
+    """The groups in which one value has the largest share; among equals the larger, then the earlier published."""
+    share = cells.largest(cells.n) / np.maximum(cells.size, 1)
+    order = np.lexsort((np.arange(cells.groups), -cells.size, -np.round(share, 12)))
+    return order[cells.size[order] > 0][:WORST]
+
+
+def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> Html:
+    own = slice(int(cells.start[group]), int(cells.start[group + 1]))
+    shares = np.zeros(len(cells.column))
+    shares[cells.value[own]] = cells.n[own] / max(int(cells.size[group]), 1)
+    everybody = cells.reference / max(int(cells.reference.sum()), 1)
+    labels = ["missing" if text is None else str(text) for text in cells.column.labels]
+    order = sorted(range(len(labels)), key=lambda i: (-shares[i], -everybody[i], labels[i]))
+    top, rest = order[:VALUES], order[VALUES:]
+    shown = [labels[i] for i in top] + ([f"{len(rest):,} other values"] if rest else [])
+    ours = [float(shares[i]) for i in top] + ([float(shares[rest].sum())] if rest else [])
+    theirs = [float(everybody[i]) for i in top] + ([float(everybody[rest].sum())] if rest else [])
+    people = many(int(cells.size[group]), "person", "people")
+    picture = bars(
+        shown, {"this group": ours, "everybody": theirs}, axis=f"share of {cells.column.name}",
+        title=f"{people}: {described(m, counts, group)}",
+        description="; ".join(f"{a}: {percent(b)}" for a, b in zip(shown, ours, strict=True)),
+    )  # fmt: skip
+    rows = [(a, percent(b), percent(c)) for a, b, c in zip(shown, ours, theirs, strict=True)]
+    header = (cells.column.name, "This group", "Everybody")
+    caption = f"{cells.column.name} in this group and in the whole release"
+    return figure(picture, name, html_table(header, rows, caption=caption, numbers=(1, 2)))
+
+
+def described(m: Material, counts: Counts, group: int) -> str:
+    """What a group shows of its people."""
+    groups = getattr(m.release, "groups", None)
+    if groups is None or groups.num_rows != counts.groups:
+        return f"group {group + 1}"
+    row = groups.slice(group, 1).to_pylist()[0]
+    *names, _ = groups.column_names
+    shown = [f"{name} {'missing' if row[name] is None else row[name]}" for name in names if row[name] != ROOT]
+    return ", ".join(shown) or f"{ROOT} in every column"
+
+
+def limits(m: Material) -> Section:
+    """What the promises do not speak of."""
+    title = "Limits of the guarantee"
+    notes = m.audit.notes if isinstance(m.audit, Audit) else (
+        f"the promises are made against {ATTACKER}", *(f"not covered: {text}" for text in NOT_COVERED)
+    )  # fmt: skip
+    return Section("limits", title, bullets([sentence(note) for note in notes]))

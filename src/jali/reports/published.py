@@ -1,0 +1,98 @@
+"""What a report says of what was published: the tables' first rows, the columns, and how it was made."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from jali.encoding import values as v
+from jali.releases.buckets import Buckets
+from jali.releases.published import Published
+from jali.releases.summary import column_line, individual_line, many
+from jali.reports.material import Material
+from jali.reports.parts import Section
+from jali.show import Html, element, html_table, joined
+
+ROWS = 8
+"""So many rows of each table are shown."""
+ROLES = {
+    "quasi": "quasi-identifier", "sensitive": "sensitive", "other": "other", "weights": "weights",
+    "bucket": "bucket number", "count": "count",
+}  # fmt: skip
+
+
+def published(m: Material) -> Section:
+    """The tables and their columns."""
+    parts: list[object] = [_sizes(m), _columns(m)]
+    parts += [_first_rows(name, table) for name, table in m.release.tables.items()]
+    return Section("published", "What was published", joined(parts))
+
+
+def _sizes(m: Material) -> Html:
+    counts = m.manifest["counts"]
+    known = {
+        "rows": "Rows", "people": "People", "groups": "Groups", "suppressed": "Suppressed rows",
+    }  # fmt: skip
+    rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
+    rows += [
+        (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
+        for name, t in m.release.tables.items()
+    ]
+    return html_table(("", "Size"), rows, caption=f"A {m.release.kind} release", numbers=(1,), named=True)
+
+
+def _columns(m: Material) -> Html:
+    shown = {column.name: _line(m, column) for column in getattr(m.release, "columns", ())}
+    rows = [
+        (f["name"], ROLES.get(str(f.get("role")), f.get("role") or ""), shown.get(f["name"], "")) for f in m.columns
+    ]
+    return html_table(("Column", "Role", "How it is shown"), rows, caption="Columns", named=True)
+
+
+def _line(m: Material, column: Published) -> str:
+    line = individual_line(column) if isinstance(m.release, Buckets) and column.role == "quasi" else column_line(column)
+    return line.removeprefix(f"{column.name}: ")
+
+
+def _first_rows(name: str, table: pa.Table) -> Html:
+    first = table.slice(0, ROWS)
+    columns = [_texts(first[column]) for column in first.column_names]
+    rest = table.num_rows - first.num_rows
+    caption = f"Table “{name}”, its first rows" + (f" ({rest:,} more follow)" if rest else "")
+    rows = [["" if text is None else text for text in row] for row in zip(*columns, strict=True)]
+    numbers = [i for i, c in enumerate(columns) if c and all(t is None or _is_number(t) for t in c)]
+    return html_table(first.column_names, rows, caption=caption, numbers=numbers)
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Cells as they stand in the files."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return list(v.texts(array).to_pylist())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def made(m: Material) -> Section:
+    """How it was made, as the manifest tells."""
+    rows = [(key.replace("_", " ").capitalize(), _plain(value)) for key, value in m.manifest["method"].items()]
+    rows += [(f"Values of {name}", f"{told} domain") for name, told in m.manifest["domain"].items()]
+    rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
+    rows.append(("Made with", f"jali {m.manifest['jali']}"))
+    table = html_table(("", "As the manifest says"), rows, caption="How the release was made", named=True)
+    return Section("made", "How it was made", element("div", table))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,53 @@
+"""A browser without a window: Debian's chromium, installed if it is not there and we may."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def _installed() -> bool:
+    return all(map(shutil.which, ("chromium", "chromedriver")))
+
+
+def _install() -> str:
+    """Install chromium; why that was not possible, or nothing."""
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return "chromium is not installed; as root: apt-get install chromium chromium-driver"
+    quietly = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    packages = ["chromium", "chromium-driver", "fonts-dejavu-core"]
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *packages]):
+        subprocess.run(["apt-get", *command], env=quietly, capture_output=True, check=False)
+    return "" if _installed() else "chromium cannot be installed with apt-get here"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """The browser, which keeps a log of its console and of what it asks the network for."""
+    selenium = pytest.importorskip("selenium.webdriver")
+    why = "" if _installed() else _install()
+    if why:
+        pytest.skip(why)
+    options = selenium.ChromeOptions()
+    for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
+        options.add_argument(f"--{flag}")
+    options.binary_location = shutil.which("chromium")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = selenium.Chrome(options=options, service=selenium.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of the pages go: JALI_SCREENSHOTS, to be looked at, or a folder that is forgotten."""
+    named = os.environ.get("JALI_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

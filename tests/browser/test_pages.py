@@ -1,0 +1,146 @@
+"""What a reader sees: pages in a browser, as wide as a desk and as narrow as a telephone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jali
+
+pytest.importorskip("matplotlib")
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
+WIDTHS = (1280, 390)
+CUT_OFF = """
+const bad = [];
+for (const svg of document.querySelectorAll('svg')) {
+  const frame = svg.getBoundingClientRect();
+  const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  for (const [text, box] of boxes)
+    if (Math.min(box.left - frame.left, frame.right - box.right, box.top - frame.top, frame.bottom - box.bottom) < -2)
+      bad.push('cut off: ' + text);
+  for (let i = 0; i < boxes.length; i++) for (let j = 0; j < i; j++) {
+    const [a, p] = boxes[i], [b, q] = boxes[j];
+    const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+    const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+    if (wide > 2 && high > Math.min(p.height, q.height) * 0.5) bad.push('overlap: ' + a + ' | ' + b);
+  }
+}
+return bad;
+"""
+SMALLEST = """
+return Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height));
+"""
+OUTSIDE = """
+const width = document.documentElement.clientWidth;
+return [...document.querySelectorAll('h1, h2, h3, p, li, figcaption, caption span, dt, dd, svg')]
+  .filter(e => { const b = e.getBoundingClientRect(); return b.width && (b.right > width + 1 || b.left < -1); })
+  .map(e => e.textContent.slice(0, 60));
+"""
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports on the census in both editions, on a partition with long names, and on buckets."""
+    folder = tmp_path_factory.mktemp("pages")
+    table = jali.datasets.census(rows=3000, seed=0)
+    release = jali.generalize(table, [jali.KAnonymity(10), jali.EntropyDiversity(3)], suppress=0.05)
+    parted = jali.partition(table, [jali.KAnonymity(5)])
+    buckets = jali.anatomize(table, [jali.FrequencyDiversity(3)])
+    made = {
+        "private": jali.report(release, table),
+        "public": jali.report(release),
+        "partition": jali.report(
+            parted, table, title="A very long title " * 6 + "Donaudampfschifffahrtsgesellschaft" * 3
+        ),
+        "buckets": jali.report(buckets, table),
+    }
+    return {name: page.save(folder / f"{name}.html") for name, page in made.items()}
+
+
+def open_at(browser: Any, path: Path, width: int) -> None:
+    """Show a page in a window of this width, its logs emptied before."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(path.as_uri())
+
+
+def asked_for(browser: Any) -> list[str]:
+    """What the page asked for, from the browser's log."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+
+def shoot(browser: Any, path: Path, width: int) -> None:
+    """A picture of the whole page."""
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    path.write_bytes(base64.b64decode(shot["data"]))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["private", "public", "partition", "buckets"])
+def test_a_page_fits_and_asks_for_nothing(
+    browser: Any, pages: dict[str, Path], screenshots: Path, name: str, width: int
+) -> None:
+    """No error in the console, no request but for itself, nothing beyond the margin, no label cut off or on another."""
+    path = pages[name]
+    open_at(browser, path, width)
+    assert asked_for(browser) == [path.as_uri()]
+    assert browser.get_log("browser") == []
+    shoot(browser, screenshots / f"{name}-{width}.png", width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(OUTSIDE) == []
+    assert browser.execute_script(CUT_OFF) == []
+    assert browser.execute_script(SMALLEST) >= 8  # pixels from the top of a letter to the foot of its line
+
+
+def test_the_checks_fire(browser: Any, tmp_path: Path) -> None:
+    """A page that asks, complains, is too wide, and has labels cut off and on each other is found out."""
+    path = tmp_path / "bad.html"
+    path.write_text(
+        '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>bad</title><body><p style="width:2000px">wide</p>'
+        '<svg viewBox="0 0 100 50" style="width:300px"><text x="90" y="20">cut off here</text>'
+        '<text x="2" y="40">one</text><text x="3" y="41">two</text></svg>'
+        '<img src="missing.png" alt=""><script>console.error("oh")</script></body></html>',
+        encoding="utf-8",
+    )
+    open_at(browser, path, 390)
+    assert any(url.endswith("missing.png") for url in asked_for(browser))
+    assert browser.get_log("browser")
+    assert browser.execute_script("return document.documentElement.scrollWidth") > 390
+    assert "wide" in browser.execute_script(OUTSIDE)
+    found = browser.execute_script(CUT_OFF)
+    assert "cut off: cut off here" in found
+    assert "overlap: two | one" in found
+
+
+def test_the_pictures_fit(browser: Any, screenshots: Path, tmp_path: Path) -> None:
+    """Lattices, trees and boxes: no label cut off or on another."""
+    table = jali.datasets.census(rows=3000, seed=0)
+    few = [c.name for c in table.quasi][:4]
+    frame = table.frame("pandas")
+    quasi: dict[str, Any] = {name: jali.suppress() for name in few[1:]} | {"age": jali.bands(5, 10, 20)}
+    small = jali.table(frame[[*few, "occupation"]], quasi=quasi, sensitive=["occupation"])
+    parted = jali.partition(table, [jali.KAnonymity(50)])
+    drawn = [
+        jali.picture(jali.minimal(small, [jali.KAnonymity(10)]), chosen=jali.generalize(small, [jali.KAnonymity(10)])),
+        jali.picture(jali.minimal(table, [jali.KAnonymity(10)])),
+        *(jali.picture(column.hierarchy) for column in table.quasi if column.hierarchy is not None),
+        jali.picture(parted, columns=["age", "education"]),
+    ]
+    path = tmp_path / "pictures.html"
+    body = "".join(f"<h2>{i}</h2>{picture.svg(f'p{i}')}" for i, picture in enumerate(drawn))
+    path.write_text(
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>x</title><body>{body}</body></html>', "utf-8"
+    )
+    open_at(browser, path, 1280)
+    shoot(browser, screenshots / "pictures-1280.png", 1280)
+    assert browser.execute_script(CUT_OFF) == []
+    assert browser.get_log("browser") == []

@@ -1,0 +1,451 @@
+"""Laws of the report: what it says, to whom it may be shown, and that it is a well-formed page of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import html5lib
+import numpy as np
+import pandas as pd
+import pytest
+
+import jali
+from jali import charts
+from jali.errors import InputError
+from jali.principles.counts import dense
+from jali.reports import usefulness
+from jali.reports.material import Material, Missing, attempt
+from jali.reports.page import SECTIONS, Report
+from jali.reports.parts import MARK, percent_up
+from jali.reports.privacy import size_classes, worst_case, worst_of
+from jali.risk.audit import figures
+from jali.utility.attributes import CLASSES, association, cramers_v, distribution
+
+pytest.importorskip("matplotlib")
+
+SECTION_NAMES = [
+    "published", "guarantee", "disclosure", "groups", "worst", "columns", "pairs", "queries", "cost", "limits", "made",
+]  # fmt: skip
+
+
+def people(rows: int = 240, seed: int = 0, **more: Any) -> pd.DataFrame:
+    """Invented people."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(20, 60, rows),
+            "city": random.choice(["Pune", "Agra", "Delhi"], rows),
+            "illness": random.choice(["flu", "cold", "gout", "none"], rows, p=[0.4, 0.3, 0.2, 0.1]),
+        }
+    )
+    return frame.assign(**more)
+
+
+def made_of(frame: pd.DataFrame, **options: Any) -> Any:
+    """A table of them."""
+    chosen: dict[str, Any] = {
+        "quasi": {"age": jali.bands(10, 20, low=0, high=99), "city": jali.suppress()},
+        "sensitive": ["illness"],
+    }
+    return jali.table(frame, **(chosen | options))
+
+
+SEVERAL = people(person=np.repeat(np.arange(120), 2))
+GIVEN: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "generalized": (lambda t: jali.generalize(t, [jali.KAnonymity(5)]), made_of(people())),
+    "suppressed": (lambda t: jali.generalize(t, [jali.KAnonymity(9)], suppress=0.2), made_of(people(60))),
+    "intervals": (lambda t: jali.partition(t, [jali.KAnonymity(5), jali.DistinctDiversity(2)]), made_of(people())),
+    "sets": (lambda t: jali.partition(t, [jali.KAnonymity(5)], show="set"), made_of(people())),
+    "recoded": (lambda t: jali.recode(t, [jali.KAnonymity(5)]), made_of(people())),
+    "buckets": (lambda t: jali.anatomize(t, [jali.FrequencyDiversity(2)]), made_of(people())),
+    "safe": (lambda t: jali.generalize(t, [jali.Safety(0.9, 1)]), made_of(people())),
+    "several rows a person": (
+        lambda t: jali.generalize(t, [jali.KAnonymity(2)]), made_of(SEVERAL, person="person"),
+    ),
+    "weights": (
+        lambda t: jali.generalize(t, [jali.KAnonymity(5)]),
+        made_of(people(w=np.linspace(0.5, 3, 240)), weights="w"),
+    ),
+    "nothing sensitive": (lambda t: jali.generalize(t, [jali.KAnonymity(5)]), made_of(people(), sensitive=[])),
+    "missing values": (
+        lambda t: jali.generalize(t, [jali.KAnonymity(5)]),
+        made_of(people().assign(city=[None if i % 5 == 0 else "Agra" for i in range(240)])),
+    ),
+    "two sensitive": (
+        lambda t: jali.generalize(t, [jali.KAnonymity(5)]),
+        made_of(people(pay=np.arange(240) % 7), sensitive=["illness", "pay"]),
+    ),
+}  # fmt: skip
+
+
+FAST = ("suppressed", "buckets", "several rows a person")
+KINDS = [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in GIVEN]
+
+
+@pytest.fixture(scope="module")
+def releases() -> dict[str, Any]:
+    """Each kind of release, made once."""
+    return {name: make(table) for name, (make, table) in GIVEN.items()}
+
+
+def well_formed(page: str) -> Any:
+    """The page, parsed by the rules of HTML5: any offence is an error."""
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
+
+
+def ids_of(tree: Any) -> list[str]:
+    return [part.get("id") for part in tree.iter() if isinstance(part.tag, str) and part.get("id")]
+
+
+# -- every kind of release ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_release_has_a_well_formed_page(releases: Any, name: str) -> None:
+    """All sections, one h1, captions, names for pictures, no id twice, every reference inside, nothing from outside."""
+    page = jali.report(releases[name], GIVEN[name][1]).html
+    tree = well_formed(page)
+    ids = ids_of(tree)
+    assert len(ids) == len(set(ids))
+    assert [part.get("id") for part in tree.iter("section")] == SECTION_NAMES
+    assert len(list(tree.iter("h1"))) == 1
+    assert all(part.find("caption") is not None for part in tree.iter("table"))
+    for part in tree.iter():
+        for key, value in part.attrib.items():
+            for reference in re.findall(r"url\(#([^)]*)\)", value) + ([value[1:]] if key == "href" else []):
+                assert reference in ids
+            if key == "aria-labelledby":
+                assert set(value.split()) <= set(ids)
+    assert not re.search(r"https?:|//\w", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL))
+    assert "<script" not in page
+    assert "url(" not in re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]  # type: ignore[index]
+    assert 'lang="en"' in page
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_public_edition_is_a_function_of_the_release_alone(releases: Any, name: str, tmp_path: Path) -> None:
+    """Whoever has only the files makes the same page, to the byte."""
+    release = releases[name]
+    folder = release.save(tmp_path / "out")
+    page = jali.report(release, public=True).html
+    assert jali.report(folder).html == page
+    assert [part.get("id") for part in well_formed(page).iter("section")] == SECTION_NAMES
+
+
+def test_two_originals_with_the_same_tables_have_the_same_public_edition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the generalization hides does not come back: not in KL, not in loss, not in any other figure."""
+    monkeypatch.setattr("jali.releases.generalized.fresh_order", np.arange)
+    first = people()
+    other = first.assign(age=first["age"] // 10 * 10)
+    made = [jali.generalize(made_of(f), [jali.KAnonymity(2)], levels={"age": 1, "city": 0}) for f in (first, other)]
+    assert not first.equals(other)
+    assert made[0].tables["data"].equals(made[1].tables["data"])
+    assert made[0].manifest.metrics["kl"] != made[1].manifest.metrics["kl"]
+    assert jali.report(made[0]).html == jali.report(made[1]).html
+    costs = [usefulness.cost(Material(r, made_of(f))).html() for r, f in zip(made, (first, other), strict=True)]
+    assert costs[0] != costs[1]  # so the comparison above could have failed
+
+
+def test_a_section_is_marked_exactly_where_the_original_changes_it(releases: Any) -> None:
+    """Every section that is not marked is the one of the public edition."""
+    release, table = releases["intervals"], GIVEN["intervals"][1]
+    for make in SECTIONS:
+        private, public = make(Material(release, table)), make(Material(release))
+        assert not public.confidential
+        assert private.confidential == (private.html() != public.html())
+        assert private.confidential == (MARK in private.html())
+    assert MARK not in jali.report(release).html
+
+
+def test_the_public_edition_takes_no_original(releases: Any) -> None:
+    """Asked for both, it asks back."""
+    with pytest.raises(InputError, match="does not use the original"):
+        jali.report(releases["generalized"], GIVEN["generalized"][1], public=True)
+
+
+def test_another_table_is_not_the_original(releases: Any) -> None:
+    """A table with other rows, or something that is no table, is refused."""
+    with pytest.raises(InputError, match="not the table"):
+        jali.report(releases["generalized"], made_of(people(30)))
+    with pytest.raises(InputError, match="jali table"):
+        jali.report(releases["generalized"], people())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="about a release"):
+        jali.report(people())
+
+
+# -- what comes from the data ------------------------------------------------------------------------------------------
+
+EVIL = "<script>alert(1)</script>"
+NASTY = [EVIL, "$x^2$ & \"quotes' <b>", "a\x00b\x1b", "名前", "]]>", "&amp;", "\u202eabc", "x" * 300, "_hidden", ""]
+
+
+@pytest.mark.parametrize(
+    "method", ["generalize", *(pytest.param(m, marks=pytest.mark.slow) for m in ("partition", "anatomize"))]
+)
+def test_names_and_values_are_shown_as_such(method: str) -> None:
+    """A column or a value that looks like HTML, mathematics or an escape is text, in tables and in pictures."""
+    rows = 60
+    frame = pd.DataFrame({EVIL: np.arange(rows) % 3 + 20, "$c_1$": [NASTY[i % 3] for i in range(rows)],
+                          "_v": [NASTY[i % len(NASTY)] for i in range(rows)]})  # fmt: skip
+    table = jali.table(frame, quasi={EVIL: jali.bands(10), "$c_1$": jali.suppress()}, sensitive=["_v"])
+    principle = jali.FrequencyDiversity(2) if method == "anatomize" else jali.KAnonymity(5)
+    release = getattr(jali, method)(table, [principle])
+    tree = well_formed(jali.report(release, table, title=EVIL).html)
+    assert not list(tree.iter("script"))
+    assert EVIL in "".join(tree.itertext())
+    assert EVIL not in release._repr_html_()
+    assert EVIL not in jali.audit(release)._repr_html_()
+    assert EVIL not in table.hierarchy(EVIL)._repr_html_()
+    assert EVIL not in jali.minimal(table, [jali.KAnonymity(5)])._repr_html_()
+
+
+# -- the same numbers everywhere ---------------------------------------------------------------------------------------
+
+
+def test_the_report_shows_the_numbers_of_audit_and_measure(releases: Any) -> None:
+    """What `jali.audit` and `jali.measure` say stands in the page, as they print it."""
+    release, table = releases["intervals"], GIVEN["intervals"][1]
+    text = "".join(well_formed(jali.report(release, table).html).itertext())
+    for name, figure in jali.measure(release, table).lines():
+        assert f"{name.strip()}{figure}" in text
+    audit = jali.audit(release)
+    assert f"reached {audit.k}" in text
+    assert f"at most {percent_up(audit.largest_share)} of the time" in text
+    assert all(note[1:] in text for note in audit.notes)
+
+
+def test_a_guarantee_is_never_stated_more_strongly_than_it_is() -> None:
+    """Percentages of the worst case are rounded up, and certainty is called so."""
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        counts = random.integers(0, 6, (3, 5)) + np.eye(3, 5, dtype=np.int64)
+        audited = figures(dense(counts)).sensitive[0]
+        said = worst_case(audited, "age")
+        bound = int(re.search(r"at most (\d+)", said[0])[1])  # type: ignore[index]
+        true = float((counts.max(axis=1) / counts.sum(axis=1)).max())
+        assert bound - 1 < 100 * true <= bound + 1e-6
+        ruled_out = float(_without_worst(counts))
+        if ruled_out == 1:
+            assert "may be certain" in said[1]
+        else:
+            assert 100 * ruled_out <= int(re.search(r"at most (\d+)", said[1])[1]) + 1e-6  # type: ignore[index]
+
+
+def _without_worst(counts: Any) -> float:
+    """How sure whoever can rule out the worst one value is, by trying all."""
+    best = 0.0
+    for row in counts:
+        for out in range(len(row)):
+            left = np.delete(row, out)
+            best = max(best, float(left.max() / left.sum()) if left.sum() else 0.0)
+    return best
+
+
+def test_where_more_facts_are_not_defined_it_says_so(releases: Any) -> None:
+    """People with several rows: the share is told, the curve is not."""
+    text = "".join(well_formed(jali.report(releases["several rows a person"]).html).itertext())
+    assert "Not defined for this release: the disclosure of illness has no meaning" in text
+
+
+def test_what_a_kind_of_release_lacks_is_said_and_the_rest_is_shown(
+    releases: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release without groups or without an estimate has a page too."""
+    release = releases["generalized"]
+
+    def no_groups() -> Any:
+        raise InputError("it has no groups")
+
+    monkeypatch.setattr(release, "counts", no_groups)
+    monkeypatch.setattr(release, "estimate", no_groups)
+    page = jali.report(release, GIVEN["generalized"][1]).html
+    assert [part.get("id") for part in well_formed(page).iter("section")] == SECTION_NAMES
+    assert page.count("Not defined for this release: it has no groups.") >= 5
+
+
+def test_a_broken_promise_is_shown_as_broken(releases: Any) -> None:
+    """The report judges again; a manifest that promises more than the tables keep does not help."""
+    made = jali.generalize(GIVEN["generalized"][1], [jali.KAnonymity(5)])
+    made.manifest = dataclasses.replace(made.manifest, principles=(jali.KAnonymity(200),))
+    page = jali.report(made).html
+    assert "1 promise BROKEN" in page
+    assert "all kept" not in page
+
+
+# -- the figures behind the pictures ---------------------------------------------------------------------------------
+
+
+def test_size_classes_hold_every_group_once() -> None:
+    """Against counting one by one."""
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        size = random.integers(1, random.integers(2, 400), random.integers(1, 50))
+        labels, number, persons = size_classes(size)
+        assert (number.sum(), persons.sum()) == (len(size), size.sum())
+        for label, n, p in zip(labels, number, persons, strict=True):
+            low, _, high = label.replace(",", "").partition(" – ")
+            own = size[(size >= int(low)) & (size <= int(high or low))]
+            assert (len(own), own.sum()) == (n, p)
+
+
+def test_the_worst_groups_are_those_with_the_largest_share() -> None:
+    """No group that is left out has a larger share of one value than one that is shown."""
+    random = np.random.default_rng(6)
+    for _ in range(200):
+        counts = random.integers(0, 5, (8, 3)) + np.array([1, 0, 0])
+        chosen = worst_of(dense(counts).cells()).tolist()
+        share = counts.max(axis=1) / counts.sum(axis=1)
+        rest = np.delete(share, chosen)
+        assert len(chosen) == 3
+        assert share[chosen].min() >= rest.max() - 1e-12
+        assert list(share[chosen]) == sorted(share[chosen], reverse=True)
+
+
+def test_shares_of_an_exact_release_are_those_of_the_original() -> None:
+    """Nothing generalized: distance 0, the same association; and each class is what its members add up to."""
+    frame = people(400).assign(day=pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(400) % 90, "D"),
+                               tag=[f"t{i % 30}" for i in range(400)])  # fmt: skip
+    quasi = {"age": jali.bands(10), "day": jali.dates(), "tag": jali.suppress(), "city": jali.suppress()}
+    table = jali.table(frame, quasi=quasi, sensitive=["illness"])
+    release = jali.generalize(table, [jali.KAnonymity(1)], levels={})
+    estimate = release.estimate()
+    found = {c: distribution(estimate, c, table) for c in [*quasi, "illness"]}
+    for name, one in found.items():
+        assert one.distance == pytest.approx(0, abs=1e-12)
+        assert one.published.sum() == pytest.approx(1)
+        assert len(one.classes.labels) <= CLASSES
+        values = frame[name].dt.date if name == "day" else frame[name]
+        assert np.bincount(one.classes.of(values), minlength=len(one.classes.labels)) / 400 == pytest.approx(
+            one.published
+        )
+    both = association(estimate, found["age"].classes, found["illness"].classes, table)
+    assert both is not None
+    assert both.published == pytest.approx(both.original)
+
+
+def test_cramers_v_is_that_of_scipy() -> None:
+    """On random tables."""
+    from scipy.stats.contingency import association as reference
+
+    random = np.random.default_rng(1)
+    for _ in range(300):
+        shape = random.integers(2, 6, 2)
+        table = random.integers(0, 9, shape) + 1
+        assert cramers_v(table.astype(float)) == pytest.approx(reference(table, method="cramer"), abs=1e-6)
+
+
+def test_only_errors_of_input_count_as_not_defined() -> None:
+    """A bug is not hidden as something that does not apply."""
+
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    assert isinstance(attempt(lambda: jali.KAnonymity(0)), Missing)
+    with pytest.raises(ZeroDivisionError):
+        attempt(bug)
+
+
+# -- pictures and notebooks --------------------------------------------------------------------------------------------
+
+
+def test_pictures_are_text_in_vectors_and_speak(tmp_path: Path) -> None:
+    """A hierarchy, a lattice (drawn or summarized), boxes: an SVG with title, description and its labels as text."""
+    table = GIVEN["intervals"][1]
+    nodes = jali.minimal(table, [jali.KAnonymity(5)])
+    release = jali.generalize(table, [jali.KAnonymity(5)])
+    drawn = {
+        "tree": jali.picture(table.hierarchy("age"), tmp_path / "tree.svg"),
+        "lattice": jali.picture(nodes, tmp_path / "lattice.svg", chosen=release),
+        "boxes": jali.picture(jali.partition(table, [jali.KAnonymity(5)]), tmp_path / "boxes.svg"),
+    }
+    for name, picture in drawn.items():
+        text = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert text.count("<text") >= 4
+        assert f'<title id="picture-title">{picture.title}' in text
+        assert "<image" not in text
+        assert picture.svg("a") == picture.svg("a")
+        assert picture._repr_html_() == picture.svg()
+    assert "chosen" in drawn["lattice"].svg()
+    assert "Chosen: " in drawn["lattice"].description
+
+
+def test_the_lattice_counts_what_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept and minimal nodes against judging every node, for monotone and other principles, drawn and summarized."""
+    table = made_of(people(40))
+    for principles in ([jali.KAnonymity(6)], [jali.TCloseness(0.3)], [jali.KAnonymity(4), jali.DistinctDiversity(3)]):
+        nodes = jali.minimal(table, principles)
+        kept = 0
+        for age in range(nodes.top["age"] + 1):
+            for city in range(nodes.top["city"] + 1):
+                release = attempt_levels(table, principles, {"age": age, "city": city})
+                assert nodes.keeps((age, city)) == release
+                kept += release
+        for most in (400, 1):
+            monkeypatch.setattr("jali.reports.pictures.MOST_NODES", most)
+            assert f"{kept} keep the promise, {len(nodes)} of them minimal" in jali.picture(nodes).title
+
+
+def attempt_levels(table: Any, principles: Any, levels: Any) -> bool:
+    try:
+        jali.generalize(table, principles, levels=levels)
+    except jali.InfeasibleError:
+        return False
+    return True
+
+
+def test_a_large_hierarchy_is_drawn_with_its_first_values() -> None:
+    """What is left out is counted."""
+    table = jali.table(pd.DataFrame({"n": range(500)}), quasi={"n": jali.bands(50, 100)})
+    assert "more" in jali.picture(table.hierarchy("n")).svg()
+
+
+def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:
+    """Unknown things, columns, endings, nodes."""
+    table = GIVEN["intervals"][1]
+    parted = jali.partition(table, [jali.KAnonymity(5)])
+    nodes = jali.minimal(table, [jali.KAnonymity(5)])
+    for wrong, match in [
+        (lambda: jali.picture(3), "no picture"),
+        (lambda: jali.picture(parted, columns=["age", "ctiy"]), "city"),
+        (lambda: jali.picture(parted, columns=["age"]), "two quasi-identifiers"),
+        (lambda: jali.picture(nodes, chosen=parted), "no node"),
+        (lambda: jali.picture(nodes, chosen={"age": 1}), "another lattice"),
+        (lambda: jali.picture(nodes, tmp_path / "x.doc"), "ending"),
+    ]:
+        with pytest.raises(InputError, match=match):
+            wrong()
+
+
+def test_results_show_themselves_in_a_notebook(releases: Any) -> None:
+    """Release, audit, hierarchy and minimal nodes as well-formed HTML."""
+    table = GIVEN["generalized"][1]
+    shown = [*releases.values(), *map(jali.audit, releases.values()), table.hierarchy("age")]
+    shown += [jali.minimal(table, [jali.KAnonymity(5)])]
+    for one in shown:
+        well_formed(f"<!DOCTYPE html><html><head><title>x</title></head><body>{one._repr_html_()}</body></html>")
+
+
+def test_without_matplotlib_the_report_says_what_to_install(monkeypatch: pytest.MonkeyPatch, releases: Any) -> None:
+    """Before any work."""
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'pip install "jali\[plots\]"'):
+        jali.report(releases["generalized"])
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """An existing file stays unless it may be replaced; nothing else is left behind."""
+    page = Report("<!DOCTYPE html><title>x</title>", "x", "public")
+    well_formed(f"<!DOCTYPE html><html><head><title>x</title></head><body>{page._repr_html_()}</body></html>")
+    path = page.save(tmp_path / "report.html")
+    assert path.read_bytes().decode("utf-8") == page.html
+    with pytest.raises(InputError, match="exists"):
+        page.save(path)
+    page.save(path, overwrite=True)
+    with pytest.raises(InputError, match="cannot write"):
+        page.save(tmp_path / "nowhere" / "report.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert "public edition" in repr(page)
