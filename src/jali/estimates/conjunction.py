@@ -14,6 +14,8 @@ from jali.estimates.expand import BoxColumn, Fits, of_nodes
 from jali.estimates.patterns import Bools, Floats, Ints
 from jali.estimates.sets import Sets
 
+_FEW = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Truth:
@@ -69,12 +71,15 @@ def _of_sets(sets: Sets, asked: Sequence[Test]) -> Truth:
     A node is doubtful where a test holds for some of its members only.
     """
     each = [sets.truth(test) for test in asked]
-    both = np.logical_and.reduce(each)
+    both = each[0] if len(each) == 1 else np.logical_and.reduce(each)
     found = sets.counts(both)
-    counted = [found] if len(each) == 1 else [sets.counts(truth) for truth in each]
-    mixed = np.logical_or.reduce([(count > 0) & (count < sets.size) for count in counted])
     maybe, sure = found > 0, found == sets.size
-    return Truth(np.where(sure, 1.0, sets.shares(both)), sure, maybe, mixed)
+    mixed = maybe ^ sure  # nodes have members
+    if len(each) > 1:
+        counted = [sets.counts(truth) for truth in each]
+        mixed = np.logical_or.reduce([(count > 0) & (count < sets.size) for count in counted])
+    share = found / sets.size if sets.even else np.where(sure, 1.0, sets.shares(both))
+    return Truth(share, sure, maybe, mixed)
 
 
 def fitting_boxes(columns: Sequence[BoxColumn], truths: Sequence[Truth]) -> Fits:
@@ -92,16 +97,25 @@ def fitting_boxes(columns: Sequence[BoxColumn], truths: Sequence[Truth]) -> Fits
 
 
 def rests_on(columns: Sequence[BoxColumn], truths: Sequence[Truth], box: Ints) -> tuple[str, ...]:
-    """What the answer rests on, in boxes that are neither surely in nor surely out."""
-    found: dict[str, None] = {}
-    several = np.zeros(len(box), dtype=np.int8)
-    for column, truth in zip(columns, truths, strict=True):
-        if not truth.doubts:
-            continue
-        here = column.codes.take(box)
-        doubtful = truth.doubtful.take(here)
-        if doubtful.any():
+    """What the answer rests on, in boxes that are neither surely in nor surely out.
+
+    Often a few boxes rest on all that any could: columns that are doubtful, the same for each node, and independent.
+    """
+    doubts = [(column, truth) for column, truth in zip(columns, truths, strict=True) if truth.doubts]
+    for some in (box[:: 1 + len(box) // _FEW], box):
+        found: dict[str, None] = {}
+        several = np.zeros(len(some), dtype=np.int8)
+        every = len(doubts) > 1
+        for column, truth in doubts:
+            here = column.codes.take(some)
+            doubtful = truth.doubtful.take(here)
+            if not doubtful.any():
+                every = False
+                continue
             several += doubtful
+            every = every and column.cover.alike
             nodes = here[:1] if column.cover.alike else np.flatnonzero(np.bincount(here[doubtful]))
             found |= dict.fromkeys(column.cover.assumes(nodes, column.name))
-    return (*found, INDEPENDENT) if (several > 1).any() else tuple(found)
+        if len(some) == len(box) or (every and several.max(initial=0) > 1):
+            break
+    return (*found, INDEPENDENT) if several.max(initial=0) > 1 else tuple(found)

@@ -16,14 +16,16 @@ from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, short, table_of
 from jali.estimates.boxes import BoxColumn, BoxEstimate, keep
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
-from jali.estimates.conjunction import Truth, by_column, fitting_boxes, rests_on, truth_of
+from jali.estimates.conjunction import Truth, by_column, rests_on, truth_of
 from jali.estimates.cover import DECLARE
 from jali.estimates.expand import Fits, assumed, fitting, split
 from jali.estimates.mixed import mixed_probability
+from jali.estimates.nested import Nested
 from jali.estimates.patterns import Bools, Floats, Ints, added
 from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
+_NESTS = 32  # of boxes as some columns show them, kept too
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
@@ -47,6 +49,7 @@ class LinkedEstimate:
     rows: NDArray[np.integer] | None = None  # (published rows,) the box of each
     called: str = "bucket"  # what a link is, for people
     _truths: dict[Any, Truth] = field(default_factory=dict, init=False, repr=False)
+    _nests: dict[tuple[int, ...], Nested] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -206,10 +209,23 @@ class LinkedEstimate:
 
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
         """How many people fit what is asked of each shown column, and have a value as `having[link]` of a link do."""
-        chosen = [i for i, column in enumerate(self.shown) if column.name in separate]
-        some = [self.shown[i] for i in chosen]
-        truths = [self._truth(self.shown, i, separate[self.shown[i].name]) for i in chosen]
-        return self._together(having, fitting_boxes(some, truths), lambda box: rests_on(some, truths, box))
+        chosen = tuple(i for i, column in enumerate(self.shown) if column.name in separate)
+        boxes = self._nested(chosen)
+        truths = [self._truth(self.shown, chosen[i], separate[self.shown[chosen[i]].name]) for i in boxes.order]
+        told = [boxes.order.index(i) for i in range(len(chosen))]  # as the release names its columns
+
+        def based(box: Ints) -> tuple[str, ...]:
+            return rests_on([boxes.columns[i] for i in told], [truths[i] for i in told], box)
+
+        return self._together(having, boxes.fitting(truths), (boxes.link, boxes.people), based)
+
+    def _nested(self, chosen: tuple[int, ...]) -> Nested:
+        """The boxes as these columns show them, kept for the next question."""
+        found = self._nests.get(chosen)
+        if found is None:
+            found = Nested.of([self.shown[i] for i in chosen], self.link, self._people)
+            keep(self._nests, chosen, found, _NESTS)
+        return found
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
@@ -222,7 +238,7 @@ class LinkedEstimate:
         def based(box: Ints) -> tuple[str, ...]:
             return assumed(some, judged, [column.codes.take(box) for column in some], np.ones(len(box), dtype=np.bool_))
 
-        return self._together(having, fitting(asked, some, own, judged), based)
+        return self._together(having, fitting(asked, some, own, judged), (self.link, self._people), based)
 
     def _truth(self, side: tuple[BoxColumn, ...], at: int, parts: tuple[Condition, ...]) -> Truth:
         """What of a column satisfies what is asked of it, kept for the next question."""
@@ -233,14 +249,16 @@ class LinkedEstimate:
             keep(self._truths, key, found, _TRUTHS)
         return found
 
-    def _together(self, having: Floats, fits: Fits, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
-        """The answer from the boxes that fit, and how many of each link have a value."""
+    def _together(
+        self, having: Floats, fits: Fits, boxes: tuple[Ints, Floats], based: Callable[[Ints], tuple[str, ...]]
+    ) -> _Answer:
+        """The answer from the boxes that fit, the links and people of all boxes, and who has a value: (links,)."""
         box, share, surely = fits
-        link = self.link.take(box)
+        link = boxes[0].take(box)
         if not having.all():
             there = np.flatnonzero(having.take(link))
             box, link, share, surely = box[there], link[there], share[there], surely[there]
-        links, people = len(self.size), self._people.take(box)
+        links, people = len(self.size), boxes[1].take(box)
         possible = added(link, people, links)
         doubted = np.flatnonzero(~surely)
         certain = possible - added(link[doubted], people[doubted], links)  # whole numbers, so exact

@@ -93,8 +93,6 @@ class Sets:
 
     def shares(self, truth: Bools) -> Floats:
         """The share of each node that the given values have: (nodes,)."""
-        if self.even:
-            return self.counts(truth) / np.maximum(self.size, 1)
         return added(self.node, self.share * truth[self.member], len(self.size))
 
     def part(self, tests: Sequence[Test], nodes: Ints) -> Part:

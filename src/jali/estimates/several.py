@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,14 @@ class SeveralEstimate:
         for name in names:
             if name not in known:
                 raise InputError(f'no column "{name}" was published', do=nearest(str(name), known))
-        fitting = [part for part in self.parts if {*names} <= {column.name for column in part.columns}]
+        asked = {*names}
+        fitting = [part for part, own in zip(self.parts, self._names, strict=True) if asked <= own]
         return min(fitting, key=_quasi)
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], ...]:
+        """The columns of each table."""
+        return tuple(frozenset(column.name for column in part.columns) for part in self.parts)
 
     def count(self, condition: str | Condition | None = None, *, where: Mapping[str, object] | None = None) -> Count:
         """How many people satisfy the condition, with what is certain and possible of it."""
