@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.reports.frontier import frontier
     from jali.risk import disclosure, presence
     from jali.risk.attacks import attacks
     from jali.risk.audit import audit
@@ -64,6 +65,7 @@ _WHERE = {
     "check_marginals": "jali.releases.collected",
     "conceal": "jali.releases.concealed",
     "dates": "jali.encoding.builders",
+    "frontier": "jali.reports.frontier",
     "generalize": "jali.releases.generalized",
     "inject": "jali.releases.collected",
     "load": "jali.releases.base",
@@ -110,6 +112,7 @@ __all__ = [
     "datasets",
     "dates",
     "disclosure",
+    "frontier",
     "generalize",
     "inject",
     "load",

@@ -13,8 +13,9 @@ import pytest
 import jali
 from jali.cli.app import app
 
-ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "inject"}
+ORIGINALS_READ_BY = {"attack", "publish", "minimal", "audit", "measure", "beliefs", "hierarchy", "inject", "frontier"}
 FIGURES_PRINTED_BY = {
+    "frontier",
     "attack",
     "disclosure",
     "publish",
@@ -42,7 +43,7 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"attack", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"disclosure", "inject", "reproduce", "init"}
+    assert set(COMMANDS) == named | {"disclosure", "frontier", "inject", "reproduce", "init"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -17,6 +17,7 @@ from jali.cli.beliefs import beliefs
 from jali.cli.demo import demo
 from jali.cli.disclosure import disclosure
 from jali.cli.failures import Interrupted, one_line
+from jali.cli.frontier import frontier
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
 from jali.cli.inject import inject
@@ -69,6 +70,7 @@ for command in (
     demo,
     init,
     publish,
+    frontier,
     minimal,
     hierarchy,
     audit,
