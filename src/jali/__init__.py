@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jali.releases.partitioned import partition
     from jali.releases.recoded import recode
     from jali.releases.repair import repair
+    from jali.reports.frontier import frontier
     from jali.reports.page import report
     from jali.reports.pictures import picture
     from jali.risk import disclosure, presence
@@ -68,6 +69,7 @@ _WHERE = {
     "check_marginals": "jali.releases.collected",
     "conceal": "jali.releases.concealed",
     "dates": "jali.encoding.builders",
+    "frontier": "jali.reports.frontier",
     "generalize": "jali.releases.generalized",
     "inject": "jali.releases.collected",
     "load": "jali.releases.base",
@@ -117,6 +119,7 @@ __all__ = [
     "datasets",
     "dates",
     "disclosure",
+    "frontier",
     "generalize",
     "inject",
     "load",

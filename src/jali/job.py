@@ -24,6 +24,7 @@ from jali.sources.roles import Missing, roles_of
 
 if TYPE_CHECKING:
     from jali.releases.base import Release
+    from jali.reports.frontier import Frontier
 
 Data = Mapping[str, Any]
 
@@ -39,6 +40,8 @@ class Job:
     output: Path | None = None
     method: str = "generalize"
     options: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of the method
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the same, of other methods
+    compare: Mapping[str, Any] = field(default_factory=dict)  # keyword arguments of jali.frontier
     other: tuple[str, ...] = ()
     person: str | None = None
     weights: str | None = None
@@ -79,6 +82,10 @@ class Job:
         given["options"] = _options(place, method, data, path.parent)
         if "public" in given["options"]:
             given["options"]["public"] = path.parent / given["options"]["public"]
+        others = [name for name in METHODS if name in data and name != method]
+        given["sections"] = {name: _options(place, name, data, path.parent) for name in others}
+        given["compare"] = dict(data.get("frontier", {}))
+        _check_keys(f"{place} [frontier]", given["compare"], FRONTIER)
         given["principles"] = _principles(place, data)
         with _at(place):
             return cls(**given)
@@ -124,6 +131,15 @@ class Job:
         requirement = self.requirement
         method: Callable[..., Release] = getattr(jali, "angelize" if self.method == "angel" else self.method)
         return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
+
+    def frontier(self, table: Table | None = None, *, on_step: Step | None = None, **changes: Any) -> Frontier:
+        """What each method costs under the job's requirement; `changes` go before the job's own `[frontier]`."""
+        from jali.reports.frontier import frontier, sections_known
+
+        every = {**self.sections, self.method: self.options}
+        own = {name: options for name, options in every.items() if name in sections_known()}
+        arguments = {**self.compare, "options": own, **changes}
+        return frontier(self.table() if table is None else table, self.requirement, on_step=on_step, **arguments)
 
 
 def requirement(path: str | Path) -> tuple[Principle, ...]:
@@ -228,7 +244,22 @@ _FIELDS: dict[str, _Form] = {
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,
     "principles": _PRINCIPLES,
+    "frontier": _TABLE,
 }
+_STRENGTHS = _Form(
+    "a list of numbers, e.g. [2, 5, 10]",
+    lambda x: isinstance(x, list) and all(_is_number(each) or isinstance(each, str) for each in x),
+)
+_METHODS = _Form('a list of methods, e.g. ["lattice", "pdf"]', _NAMES.fits)
+FRONTIER: dict[str, _Form] = {
+    "methods": _METHODS,
+    "vary": _TEXT,
+    "strengths": _STRENGTHS,
+    "accept": _METHODS,
+    "queries": _NUMBER,
+    "volume": _NUMBER,
+}
+"""The keyword arguments of jali.frontier that a job can give."""
 _CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
 _PDF = {"towards": _NUMBER, "start": _TEXT}
 METHODS: dict[str, dict[str, _Form]] = {

@@ -14,10 +14,11 @@ import jali
 from jali.cli.app import app
 
 ORIGINALS_READ_BY = {
-    *("attack", "audit", "beliefs", "extend", "hierarchy"),
+    *("attack", "audit", "beliefs", "extend", "frontier", "hierarchy"),
     *("inject", "measure", "minimal", "publish", "report"),
 }
 FIGURES_PRINTED_BY = {
+    "frontier",
     "attack",
     "disclosure",
     "extend",
@@ -46,7 +47,16 @@ COMMANDS = dict(commands(app))
 def test_the_commands_are_those_of_the_issue() -> None:
     """Nothing is missing and nothing is undocumented."""
     named = {"attack", "publish", "minimal", "audit", "measure", "query", "repair", "beliefs", "hierarchy", "demo"}
-    assert set(COMMANDS) == named | {"disclosure", "extend", "inject", "reproduce", "init", "report", "sample"}
+    assert set(COMMANDS) == named | {
+        "disclosure",
+        "extend",
+        "frontier",
+        "inject",
+        "reproduce",
+        "init",
+        "report",
+        "sample",
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jali.estimates import conjunction, sets
 from jali.estimates import condition as q
+from jali.estimates import conjunction, sets
 from jali.estimates.conjunction import by_column, fitting_boxes, truth_of
 from jali.estimates.cover import Cover
 from jali.estimates.expand import BoxColumn, of_nodes

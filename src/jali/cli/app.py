@@ -18,6 +18,7 @@ from jali.cli.demo import demo
 from jali.cli.disclosure import disclosure
 from jali.cli.extend import extend
 from jali.cli.failures import Interrupted, one_line
+from jali.cli.frontier import frontier
 from jali.cli.hierarchy import hierarchy
 from jali.cli.init import init
 from jali.cli.inject import inject
@@ -72,6 +73,7 @@ for command in (
     demo,
     init,
     publish,
+    frontier,
     minimal,
     hierarchy,
     audit,

@@ -30,17 +30,28 @@ if TYPE_CHECKING:
 @click.option("--private", type=PATH, metavar="FILE", help="Keep the batches of an ANGEL release for its holder.")
 @overwrite_option
 @format_option
+@click.option(
+    "--auto", is_flag=True, help="Compare all methods, and publish with the one that jali frontier recommends."
+)
 @click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
 @json_option
 @quiet_option
 @show_values_option
 def publish(
-    *, job: Path, output: Path | None, private: Path | None, overwrite: bool, form: Any, dry_run: bool, as_json: bool
+    *,
+    job: Path,
+    output: Path | None,
+    private: Path | None,
+    overwrite: bool,
+    form: Any,
+    auto: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Publish the table that a job names, under its promises.
 
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
-    whole or not at all.
+    whole or not at all. With --auto the job's own method does not matter.
     """
     from jali.errors import InputError
     from jali.job import Job
@@ -50,21 +61,26 @@ def publish(
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
     keys = private or loaded.private
-    if keys is not None and loaded.method != "angel":
+    if keys is not None and loaded.method != "angel" and not auto:
         raise InputError("--private is for ANGEL releases", got=f'method = "{loaded.method}"', do="leave it out")
     table = loaded.table()
-    release = loaded.run(table, on_step=on_step())
+    compared = loaded.frontier(table, strengths=(), on_step=on_step()) if auto else None
+    release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
-    beside = {} if keys is None else {"private": keys}
+    beside = {"private": keys} if keys is not None and release.kind == "angel" else {}
     path = None if dry_run or folder is None else release.save(folder, overwrite=overwrite, format=form, **beside)
     if as_json:
-        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})})
+        told = {} if compared is None else compared.to_dict()
+        chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
+        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})} | chosen)
     else:
+        if compared is not None:
+            click.echo(f"{compared.reason}\n")
         click.echo(summary)
         if path is not None:
             click.echo(f"Saved in {path}")
     tell(table)
-    if loaded.method == "angel" and keys is None:
+    if release.kind == "angel" and keys is None:
         note("no private file was kept, so no marginal can be added later; see --private")
     if dry_run:
         note("a dry run: nothing was written")

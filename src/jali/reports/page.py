@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -82,20 +81,9 @@ def report(
 
 def _page(title: str, edition: Edition, material: Material) -> str:
     sections = [make(material) for make in SECTIONS]
-    style = files("jali.reports").joinpath("templates/style.css").read_text(encoding="utf-8")
-    head = element(
-        "head", "\n",
-        joined([
-            element("meta", charset="utf-8"),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="referrer", content="no-referrer"),
-            element("title", title),
-            element("style", Html("\n" + style)),
-        ]), "\n",
-    )  # fmt: skip
     top = element("header", "\n", joined([element("h1", title), _notice(edition), _glance(material)]), "\n")
     body = joined([top, _contents(sections), element("main", "\n", joined(s.html() for s in sections), "\n")])
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, class_=edition), lang='en')}\n"
+    return document(title, body, edition=edition)
 
 
 def _notice(edition: Edition) -> Html:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 from jali.charts import Picture
 from jali.reports.material import Missing
@@ -84,3 +85,19 @@ def listed(names: Sequence[str]) -> str:
 def sentence(text: str) -> str:
     """With a capital and a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def document(title: str, body: Html, *, edition: str) -> str:
+    """A whole page with its style, which asks nothing of a network."""
+    style = files("jali.reports").joinpath("templates/style.css").read_text(encoding="utf-8")
+    head = element(
+        "head", "\n",
+        joined([
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="referrer", content="no-referrer"),
+            element("title", title),
+            element("style", Html("\n" + style)),
+        ]), "\n",
+    )  # fmt: skip
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, class_=edition), lang='en')}\n"
