@@ -15,6 +15,7 @@ from jali.estimates.condition import Condition, from_mapping, parse
 
 EQUAL = "values within a published cell are equally likely"
 INDEPENDENT = "columns are independent within a row"
+KEPT = 256  # projections and patterns that are kept for the next question
 
 
 class Count(float):
@@ -129,3 +130,10 @@ def table_of(cells: Any) -> pa.Table:
         raise InputError("the cells are no table", got=str(problem).splitlines()[0][:80]) from None
     do = 'give {"age": [30, 31], "zip": ["13053", "13068"]} or a frame'
     raise InputError("the cells are no table", got=type(cells).__name__, do=do)
+
+
+def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = KEPT) -> None:
+    """Keep a value for the next question, in place of the oldest when there are many."""
+    while len(kept) >= most:
+        kept.pop(next(iter(kept)))
+    kept[key] = value

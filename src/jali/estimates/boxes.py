@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +14,17 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.base import Count, condition_of, generator, keep, short, table_of
 from jali.estimates.condition import Condition, Constant, Test, columns, simplify, tests
+from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
 from jali.estimates.domain import plain
 from jali.estimates.expand import BoxColumn, assumed, expanded, unknown
 from jali.estimates.joint import joint_table, listed, summed
+from jali.estimates.nested import Separate
 from jali.estimates.patterns import Floats, Ints, Patterns, added
 
-__all__ = ["BoxColumn", "BoxEstimate", "encoded", "keep"]
-
-_KEPT = 256  # projections and patterns that are kept for the next question
+__all__ = ["BoxColumn", "BoxEstimate", "encoded"]
 
 
 class _Projected(NamedTuple):
@@ -110,6 +111,10 @@ class BoxEstimate:
         chosen = tuple(sorted(self._index(name) for name in columns(asked)))
         if not chosen:
             return Count(self.total if asked == Constant(True) else 0.0)
+        separate = by_column(asked)
+        found = None if separate is None else self._separately(separate)
+        if found is not None:
+            return found
         boxes = self._project(chosen)
         some = [self.columns[i] for i in chosen]
         own = [tuple(t for t in tests(asked) if t.column == column.name) for column in some]
@@ -123,6 +128,23 @@ class BoxEstimate:
             raise InputError(f"{what} with no declared domain: {between}", do=DECLARE)
         value = low + float(boxes.mass[open_] @ share[open_])
         assumes = assumed(some, judged, boxes.codes, open_)
+        return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
+
+    @cached_property
+    def _separate(self) -> Separate:
+        return Separate(self.columns, np.zeros(len(self.mass), dtype=np.int64), self.mass)
+
+    def _separately(self, separate: Mapping[str, tuple[Condition, ...]]) -> Count | None:
+        """The count for a conjunction of what is asked of single columns; None where a cell may be anything."""
+        found = self._separate.ask(separate)
+        box, share, surely = found.fits
+        mass = found.boxes.people.take(box)
+        low, high = float(mass[surely].sum()), float(mass.sum())
+        open_ = np.flatnonzero(~surely)
+        value = low + float(mass.take(open_) @ share.take(open_))
+        if np.isnan(value):
+            return None
+        assumes = found.rests_on(box.take(open_)) if len(open_) else ()
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
 
     # Cells.
@@ -187,10 +209,3 @@ def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     pieces = [plain(piece) for piece in column.chunks]
     whole = pa.concat_arrays(pieces) if pieces else plain(pa.array([], column.type))
     return whole.dictionary_encode("encode")
-
-
-def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = _KEPT) -> None:
-    """Keep a value for the next question, in place of the oldest when there are many."""
-    while len(kept) >= most:
-        kept.pop(next(iter(kept)))
-    kept[key] = value

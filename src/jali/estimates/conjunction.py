@@ -114,7 +114,7 @@ def rests_on(columns: Sequence[BoxColumn], truths: Sequence[Truth], box: Ints) -
                 continue
             several += doubtful
             every = every and column.cover.alike
-            nodes = here[:1] if column.cover.alike else np.flatnonzero(np.bincount(here[doubtful]))
+            nodes = (here[:1] if column.cover.alike else np.unique(here[doubtful])).astype(np.int64)
             found |= dict.fromkeys(column.cover.assumes(nodes, column.name))
         if len(some) == len(box) or (every and several.max(initial=0) > 1):
             break

@@ -47,22 +47,39 @@ def expanded(
 
     Column by column, what is left of the condition under each pattern, and the share of each box where it is left.
     """
-    rows = len(codes[0])
-    left = {asked: (np.ones(rows), np.ones(rows, dtype=np.bool_))}
-    ends = {truth: (np.zeros(rows), np.zeros(rows, dtype=np.bool_)) for truth in (True, False)}
+    boxes = len(codes[0])
+    left = {asked: (np.arange(boxes), np.ones(boxes))}  # the boxes where it may be left, and the share of each
+    ends = {truth: (np.zeros(boxes), np.zeros(boxes, dtype=np.bool_)) for truth in (True, False)}
     for some, patterns, code in zip(own, judged, codes, strict=True):
-        after: dict[Condition, tuple[Floats, Bools]] = {}
-        for condition, (share, possible) in left.items():
+        after: dict[Condition, list[tuple[Ints, Floats]]] = {}
+        for condition, (box, share) in left.items():
+            node = code[box]
             for rest, alike in split(condition, some, patterns).items():
-                into = ends[rest.value] if isinstance(rest, Constant) else after.get(rest)
-                if into is None:
-                    into = after[rest] = (np.zeros(rows), np.zeros(rows, dtype=np.bool_))
                 part, allowed = _together(patterns, alike)
-                into[1][:] |= possible & allowed.take(code)
-                if rest != Constant(False):  # of what fails only its being possible is asked
-                    into[0][:] += share * part.take(code)
-        left = after
+                here = np.flatnonzero(allowed.take(node))
+                if rest == Constant(False):  # of what fails only its being possible is asked
+                    ends[False][1][box[here]] = True
+                    continue
+                piece = box[here], share[here] * part.take(node[here])
+                if isinstance(rest, Constant):
+                    ends[True][1][piece[0]] = True
+                    ends[True][0][piece[0]] += piece[1]
+                else:
+                    after.setdefault(rest, []).append(piece)
+        left = {rest: _merged(pieces, boxes) for rest, pieces in after.items()}
     return ends[True][0], ~ends[False][1], ends[True][1]
+
+
+def _merged(pieces: list[tuple[Ints, Floats]], boxes: int) -> tuple[Ints, Floats]:
+    """What is left of one condition after several others: each box once, with the sum of its shares."""
+    if len(pieces) == 1:
+        return pieces[0]
+    share, there = np.zeros(boxes), np.zeros(boxes, dtype=np.bool_)
+    for box, part in pieces:
+        share[box] += part
+        there[box] = True
+    box = np.flatnonzero(there)
+    return box, share[box]
 
 
 def split(condition: Condition, some: tuple[Test, ...], patterns: Patterns) -> dict[Condition, list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, short, table_of
-from jali.estimates.boxes import BoxColumn, BoxEstimate, keep
+from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
-from jali.estimates.conjunction import Truth, by_column, rests_on, truth_of
+from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
 from jali.estimates.expand import Fits, assumed, fitting, split
 from jali.estimates.mixed import mixed_probability
-from jali.estimates.nested import Nested
+from jali.estimates.nested import Separate
 from jali.estimates.patterns import Bools, Floats, Ints, added
 from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
-_NESTS = 32  # of boxes as some columns show them, kept too
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
-_TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +46,6 @@ class LinkedEstimate:
     weight: Floats | None = None  # (links,) of each person; 1 by default
     rows: NDArray[np.integer] | None = None  # (published rows,) the box of each
     called: str = "bucket"  # what a link is, for people
-    _truths: dict[Any, Truth] = field(default_factory=dict, init=False, repr=False)
-    _nests: dict[tuple[int, ...], Nested] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -106,6 +102,14 @@ class LinkedEstimate:
     @cached_property
     def _people(self) -> Floats:
         return self.people.astype(np.float64)
+
+    @cached_property
+    def _separate(self) -> Separate:
+        return Separate(self.shown, self.link, self._people)
+
+    @cached_property
+    def _separate_values(self) -> Separate:
+        return Separate(self.hidden, self.value_link, self.count_of.astype(np.float64))
 
     @cached_property
     def _by_value(self) -> ByValue:
@@ -170,11 +174,11 @@ class LinkedEstimate:
         return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
 
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
-        """The answer for a conjunction of what is asked of single columns, some of them sensitive; none if nobody is."""
+        """The answer for a conjunction of what is asked of single columns, of both tables; none if nobody is."""
         mask = np.ones(len(self._by_value.first), dtype=np.bool_)
         for at, column in enumerate(self.hidden):
             if column.name in separate:
-                mask &= self._truth(self.hidden, at, separate[column.name]).maybe.take(self._value_codes[at])
+                mask &= self._separate_values.truth(at, separate[column.name]).maybe.take(self._value_codes[at])
         if mask.any():
             yield self._of_columns(separate, self._by_value.having(mask))
 
@@ -209,23 +213,8 @@ class LinkedEstimate:
 
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
         """How many people fit what is asked of each shown column, and have a value as `having[link]` of a link do."""
-        chosen = tuple(i for i, column in enumerate(self.shown) if column.name in separate)
-        boxes = self._nested(chosen)
-        truths = [self._truth(self.shown, chosen[i], separate[self.shown[chosen[i]].name]) for i in boxes.order]
-        told = [boxes.order.index(i) for i in range(len(chosen))]  # as the release names its columns
-
-        def based(box: Ints) -> tuple[str, ...]:
-            return rests_on([boxes.columns[i] for i in told], [truths[i] for i in told], box)
-
-        return self._together(having, boxes.fitting(truths), (boxes.link, boxes.people), based)
-
-    def _nested(self, chosen: tuple[int, ...]) -> Nested:
-        """The boxes as these columns show them, kept for the next question."""
-        found = self._nests.get(chosen)
-        if found is None:
-            found = Nested.of([self.shown[i] for i in chosen], self.link, self._people)
-            keep(self._nests, chosen, found, _NESTS)
-        return found
+        asked = self._separate.ask(separate)
+        return self._together(having, asked.fits, (asked.boxes.link, asked.boxes.people), asked.rests_on)
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
@@ -239,15 +228,6 @@ class LinkedEstimate:
             return assumed(some, judged, [column.codes.take(box) for column in some], np.ones(len(box), dtype=np.bool_))
 
         return self._together(having, fitting(asked, some, own, judged), (self.link, self._people), based)
-
-    def _truth(self, side: tuple[BoxColumn, ...], at: int, parts: tuple[Condition, ...]) -> Truth:
-        """What of a column satisfies what is asked of it, kept for the next question."""
-        key = (side is self.hidden, at, parts)
-        found = self._truths.get(key)
-        if found is None:
-            found = truth_of(side[at], parts)
-            keep(self._truths, key, found, _TRUTHS)
-        return found
 
     def _together(
         self, having: Floats, fits: Fits, boxes: tuple[Ints, Floats], based: Callable[[Ints], tuple[str, ...]]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jali.encoding.frequencies import combine
-from jali.estimates.conjunction import Truth, fitting_boxes
+from jali.estimates.base import keep
+from jali.estimates.condition import Condition
+from jali.estimates.conjunction import Truth, fitting_boxes, rests_on, truth_of
 from jali.estimates.expand import BoxColumn, Fits
 from jali.estimates.patterns import Floats, Ints, added
+
+_TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
+_NESTS = 32  # of boxes as some columns show them, kept too
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +29,7 @@ class Nested:
     order: tuple[int, ...]  # the columns that were given, the last one last
     columns: tuple[BoxColumn, ...]  # in that order, of the boxes
     link: Ints  # (boxes,)
-    people: Floats  # (boxes,) whole numbers
+    people: Floats  # (boxes,) or their mass
     stems: tuple[BoxColumn, ...]  # all columns but the last, of the stems
     start: Ints  # (stems + 1,) where the boxes of each begin
 
@@ -64,3 +70,45 @@ class Nested:
         if not last.plain:
             share, surely = share * last.share.take(node), surely & last.sure.take(node)
         return Fits(box, share, surely)
+
+
+class Asked(NamedTuple):
+    """What was asked of single columns, and the boxes that fit."""
+
+    boxes: Nested
+    fits: Fits  # into these boxes
+    truths: list[Truth]  # in the order of their columns
+
+    def rests_on(self, box: Ints) -> tuple[str, ...]:
+        """What the answer rests on in these boxes, which are neither surely in nor surely out."""
+        told = np.argsort(self.boxes.order)  # columns in the order in which the release names them
+        return rests_on([self.boxes.columns[at] for at in told], [self.truths[at] for at in told], box)
+
+
+@dataclass(frozen=True, eq=False)
+class Separate:
+    """Boxes that are asked column by column; what is found is kept for the next question."""
+
+    columns: tuple[BoxColumn, ...]
+    link: Ints  # (boxes,)
+    people: Floats  # (boxes,) or their mass
+    _truths: dict[Any, Truth] = field(default_factory=dict, init=False, repr=False)
+    _nests: dict[tuple[int, ...], Nested] = field(default_factory=dict, init=False, repr=False)
+
+    def truth(self, at: int, parts: tuple[Condition, ...]) -> Truth:
+        """What of a column satisfies what is asked of it."""
+        found = self._truths.get((at, parts))
+        if found is None:
+            found = truth_of(self.columns[at], parts)
+            keep(self._truths, (at, parts), found, _TRUTHS)
+        return found
+
+    def ask(self, separate: Mapping[str, tuple[Condition, ...]]) -> Asked:
+        """The boxes that may satisfy all that is asked of their columns, by name; of other columns nothing is."""
+        chosen = tuple(at for at, column in enumerate(self.columns) if column.name in separate)
+        boxes = self._nests.get(chosen)
+        if boxes is None:
+            boxes = Nested.of([self.columns[at] for at in chosen], self.link, self.people)
+            keep(self._nests, chosen, boxes, _NESTS)
+        truths = [self.truth(chosen[at], separate[self.columns[chosen[at]].name]) for at in boxes.order]
+        return Asked(boxes, boxes.fitting(truths), truths)

@@ -13,7 +13,7 @@ from jali.releases.base import Release, load
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
 from jali.reports.material import Material
-from jali.reports.parts import Section
+from jali.reports.parts import Section, document
 from jali.risk.figures import Audit
 from jali.show import Html, element, joined
 from jali.utility.loss import require_original
