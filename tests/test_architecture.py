@@ -28,7 +28,7 @@ ROOMS: dict[str, str] = {
     "search": "principles encoding progress show",
     "estimates": "encoding",
     "graphical": "principles encoding search estimates progress",
-    "releases": "principles encoding search estimates graphical progress show _version",
+    "releases": "principles encoding search estimates graphical progress charts show _version",
     "utility": "principles encoding search estimates releases show",
     "risk": "principles encoding sources search estimates releases charts show",
     "datasets": "encoding sources",

@@ -77,6 +77,7 @@ class Picture:
     draw: Callable[[Figure], None]
     width: float = 4.8
     height: float = 3.0
+    ready: str | None = None  # an SVG that needs no drawing, and no matplotlib
 
     def svg(self, name: str = "picture") -> Html:
         """The picture as an element for a page, as wide as its place; `name` begins each of its ids."""
@@ -86,23 +87,19 @@ class Picture:
         return self.svg()
 
     def _element(self, name: str) -> ElementTree.Element:
-        out = io.BytesIO()
-        with self._canvas() as canvas:
-            canvas.savefig(out, format="svg", metadata={"Date": None})
+        out = io.BytesIO(b"" if self.ready is None else self.ready.encode())
+        if self.ready is None:
+            with self._canvas() as canvas:
+                canvas.savefig(out, format="svg", metadata={"Date": None})
         return _plain_svg(out.getvalue(), name, printable(self.title), printable(self.description))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture into a file; its ending says in which form, e.g. .svg, .png or .pdf."""
-        require_plots()
-        from matplotlib.backend_bases import FigureCanvasBase
-
         target = Path(path)
         form = target.suffix.lstrip(".").lower()
-        if form not in FigureCanvasBase.get_supported_filetypes():
-            raise InputError(
-                "a plot needs a file whose ending says its form", got=target.name, do="write e.g. curve.svg"
-            )
-        content = self._bytes(form)
+        if self.ready is None or form != "svg":
+            _require_form(form, target.name)
+        content = self.svg_file().encode() if form == "svg" else self._bytes(form)
 
         def write(file: Path) -> None:
             file.write_bytes(content)
@@ -110,11 +107,13 @@ class Picture:
         put_file(target, write, overwrite=True)
         return target
 
+    def svg_file(self) -> str:
+        """The picture as the text of an SVG file of its own."""
+        root = self._element("picture")
+        root.set("xmlns", _SVG)
+        return ElementTree.tostring(root, encoding="unicode") + "\n"
+
     def _bytes(self, form: str) -> bytes:
-        if form == "svg":
-            root = self._element("picture")
-            root.set("xmlns", _SVG)
-            return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
         out = io.BytesIO()
         with self._canvas() as canvas:
             undated: dict[str, Any] = {"CreationDate": None} if form in ("pdf", "ps", "eps") else {}
@@ -131,7 +130,19 @@ class Picture:
             warnings.filterwarnings("ignore", message="Glyph .* missing")  # the reader's own fonts have it
             canvas = Figure(figsize=(self.width, self.height), layout="constrained")
             self.draw(canvas)
+            layout = canvas.get_layout_engine()
+            if layout is not None:  # laid out once: saving would draw everything twice for it
+                layout.execute(canvas)
+                canvas.set_layout_engine("none")
             yield canvas
+
+
+def _require_form(form: str, name: str) -> None:
+    require_plots()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if form not in FigureCanvasBase.get_supported_filetypes():
+        raise InputError("a plot needs a file whose ending says its form", got=name, do="write e.g. curve.svg")
 
 
 def _plain_svg(data: bytes, name: str, title: str, description: str) -> ElementTree.Element:
@@ -143,7 +154,7 @@ def _plain_svg(data: bytes, name: str, title: str, description: str) -> ElementT
         child.text, child.tail = (t if t and t.strip() else None for t in (child.text, child.tail))
     for parent in [*root.iter()]:
         for child in [*parent]:
-            if child.tag in ("metadata", "style"):  # a style would hold for the whole page
+            if child.tag in ("metadata", "style", "title"):  # a style would hold for the whole page
                 parent.remove(child)
     _rename(root, name)
     width = float(root.get("viewBox", "0 0 346 216").split()[2])

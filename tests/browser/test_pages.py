@@ -45,7 +45,7 @@ return [...document.querySelectorAll('h1, h2, h3, p, li, figcaption, caption spa
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Reports on the census in both editions, on a partition with long names, and on buckets."""
+    """Reports on the census in both editions, on a partition with long names, and on the other kinds of release."""
     folder = tmp_path_factory.mktemp("pages")
     table = jali.datasets.census(rows=3000, seed=0)
     release = jali.generalize(table, [jali.KAnonymity(10), jali.EntropyDiversity(3)], suppress=0.05)
@@ -58,8 +58,24 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             parted, table, title="A very long title " * 6 + "Donaudampfschifffahrtsgesellschaft" * 3
         ),
         "buckets": jali.report(buckets, table),
+        "angel": jali.report(jali.angelize(table, [jali.FrequencyDiversity(3)], k=5), table),
+        "marginals": jali.report(marginals_of(few := people(900)), few),
+        "concealed": jali.report(jali.conceal(few, people(3000, public=True), low=0.05, high=0.7), few),
     }
     return {name: page.save(folder / f"{name}.html") for name, page in made.items()}
+
+
+def people(rows: int, *, public: bool = False) -> Any:
+    """Some people of the census with few columns; everybody's are public but for the occupation."""
+    quasi = {"age": jali.bands(5, 10, 20, low=0, high=119), "sex": jali.suppress(), "education": jali.suppress()}
+    frame = jali.datasets.census(rows=3000, seed=0).frame("pandas").iloc[:rows]
+    sensitive = [] if public else ["occupation"]
+    return jali.table(frame[[*quasi, *sensitive]], quasi=quasi, sensitive=sensitive)
+
+
+def marginals_of(table: Any) -> Any:
+    """Marginals of them."""
+    return jali.marginals(table, [jali.KAnonymity(6), jali.EntropyDiversity(3)])
 
 
 def open_at(browser: Any, path: Path, width: int) -> None:
@@ -85,7 +101,7 @@ def shoot(browser: Any, path: Path, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["private", "public", "partition", "buckets"])
+@pytest.mark.parametrize("name", ["private", "public", "partition", "buckets", "angel", "marginals", "concealed"])
 def test_a_page_fits_and_asks_for_nothing(
     browser: Any, pages: dict[str, Path], screenshots: Path, name: str, width: int
 ) -> None:
@@ -122,7 +138,7 @@ def test_the_checks_fire(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_pictures_fit(browser: Any, screenshots: Path, tmp_path: Path) -> None:
-    """Lattices, trees and boxes: no label cut off or on another."""
+    """Lattices, trees, boxes and a junction tree: no label cut off or on another."""
     table = jali.datasets.census(rows=3000, seed=0)
     few = [c.name for c in table.quasi][:4]
     frame = table.frame("pandas")
@@ -134,6 +150,7 @@ def test_the_pictures_fit(browser: Any, screenshots: Path, tmp_path: Path) -> No
         jali.picture(jali.minimal(table, [jali.KAnonymity(10)])),
         *(jali.picture(column.hierarchy) for column in table.quasi if column.hierarchy is not None),
         jali.picture(parted, columns=["age", "education"]),
+        jali.picture(marginals_of(table)),
     ]
     path = tmp_path / "pictures.html"
     body = "".join(f"<h2>{i}</h2>{picture.svg(f'p{i}')}" for i, picture in enumerate(drawn))

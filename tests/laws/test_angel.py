@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
+from jali.releases import angel_keys
 from jali.releases.angel import Angel
 from jali.releases.angel_joint import smallest_certain
 from jali.releases.angel_make import of_groups
@@ -352,6 +353,52 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert names == {"out", "foreign", "keys.parquet", "foreign.parquet", "nothing.parquet"}
 
 
+def test_a_private_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    """Whatever was done to it; also what every count would bear out: two people with one value in swapped batches."""
+    original = table(2)
+    release = jali.angelize(original, jali.FrequencyDiversity(2), k=3, batches="curve")
+    release.save(tmp_path / "out", private=tmp_path / "keys.parquet")
+    loaded, keys = jali.load(tmp_path / "out"), pq.read_table(tmp_path / "keys.parquet")
+    assert isinstance(loaded, Angel)
+    want, path = [["zip", "ill"]], tmp_path / "changed.parquet"
+    batch, value = keys["batch"].to_numpy(), keys["ill"].to_pylist()
+    one, other = next(
+        (i, j) for i in range(len(batch)) for j in range(i) if batch[i] != batch[j] and value[i] == value[j]
+    )
+    swapped = batch.copy()
+    swapped[[one, other]] = batch[[other, one]]
+    assert loaded.extend(original, want, private=tmp_path / "keys.parquet").rows == 60
+    for name, amounts in (
+        ("batch", swapped), ("batch", np.where(np.arange(len(batch)) == 0, 10**15, batch)), ("batch", batch - 1),
+        ("count", keys["count"].to_numpy() + 0.5), ("count", [None] * len(keys)),
+    ):  # fmt: skip
+        at = keys.column_names.index(name)
+        changed = keys.set_column(at, name, pa.array(amounts))
+        pq.write_table(changed, path)
+        with pytest.raises(InputError, match="not as it was saved"):
+            loaded.extend(original, want, private=path)
+        pq.write_table(changed.replace_schema_metadata({"jali": angel_keys._digest(changed)}), path)
+        if amounts is swapped:  # by somebody who means to: the promises rest on the batches all the same
+            loaded.extend(original, want, private=path).verify()
+        else:
+            with pytest.raises(InputError, match="does not belong to this"):
+                loaded.extend(original, want, private=path)
+    pq.write_table(keys.slice(1), path)
+    for private, match in ((path, "not as it was saved"), (3, "named by its path")):
+        with pytest.raises(InputError, match=match):
+            loaded.extend(original, want, private=private)  # type: ignore[arg-type]
+
+
+def test_distributions_of_quasi_identifiers_can_be_shown_too(tmp_path: Path) -> None:
+    """show="pdf": saved, read back and asked like any other display."""
+    release = jali.angelize(table(2), jali.FrequencyDiversity(2), k=3, show="pdf", marginals=[["zip", "ill"]])
+    release.save(tmp_path / "out")
+    loaded = jali.load(tmp_path / "out")
+    for asked in ("ill = 'flu' AND age >= 30", "zip = '13053' AND ill = 'flu'"):
+        assert loaded.estimate().count(asked) == pytest.approx(float(release.estimate().count(asked)))
+    assert jali.audit(loaded).holds
+
+
 def test_nothing_of_the_original_travels_with_a_release(tmp_path: Path) -> None:
     """No key in a pickle; fresh numbers and fresh orders at every call."""
     original = table(4)
@@ -411,6 +458,13 @@ def test_a_tampered_release_is_not_saved(tmp_path: Path) -> None:
         (jali.FrequencyDiversity(2), {"k": 3, "marginals": [[]]}, "no quasi-identifier"),
         (jali.FrequencyDiversity(2), {"k": 3, "marginals": ["zip"]}, "list of column names"),
         (jali.FrequencyDiversity(2), {"k": 3, "marginals": [["zip", "zip"]]}, "twice"),
+        (jali.FrequencyDiversity(2), {"k": 3, "marginals": 5}, "marginals are lists of columns"),
+        (jali.FrequencyDiversity(2), {"k": 3, "marginals": 0}, "marginals are lists of columns"),
+        (jali.FrequencyDiversity(2), {"k": 3, "marginals": [5]}, "list of column names"),
+        (jali.FrequencyDiversity(2), {"k": 3, "marginals": [None]}, "list of column names"),
+        ([jali.FrequencyDiversity(2), jali.Safety(0.7, 1)], {"k": 3}, "any mixture of batches"),
+        (jali.DeltaPresence(0.1, 0.5), {"k": 3}, "about a private table and the public one"),
+        ([jali.FrequencyDiversity(2), jali.DeltaPresence(0.1, 0.5)], {"k": 3}, "about a private table and the public"),
         (jali.FrequencyDiversity(2), {"k": 3, "batches": "curved"}, 'did you mean "curve"'),
         (jali.FrequencyDiversity(2), {"k": 3, "buckets": "recoded"}, 'did you mean "recode"'),
         (jali.FrequencyDiversity(2), {"k": 3, "joint_k": "yes"}, "true or false"),

@@ -93,7 +93,7 @@ def test_a_release_comes_back_from_its_files_as_it_was(tmp_path: Path, form: Any
     assert [m.levels for m in again.marginals] == [m.levels for m in release.marginals]
     assert all(again.tables[name].equals(table) for name, table in release.tables.items())
     assert again.independencies() == release.independencies()
-    assert (tmp_path / "out" / PICTURE).read_text() == release.picture() == again.picture()
+    assert (tmp_path / "out" / PICTURE).read_text() == release.picture().svg_file() == again.picture().svg_file()
     question = "age < 33 AND ward = 'north' OR ill = 'flu' AND sex = 'f'"
     assert again.estimate().count(question) == pytest.approx(release.estimate().count(question))
     assert isinstance(again.estimate(), Estimate)
@@ -285,7 +285,7 @@ def test_sentences_and_picture_name_every_column_of_every_marginal() -> None:
     assert release.graph is not None
     said = release.independencies()
     assert sum("independent of" in text for text in said) == len(release.graph.marginals) - 1
-    picture = ET.fromstring(release.picture())  # our own text
+    picture = ET.fromstring(release.picture().svg())  # our own text
     texts = [node.text or "" for node in picture.iter() if node.tag.endswith("text")]
     boxes = [node for node in picture.iter() if node.tag.endswith("rect")]
     assert len(boxes) == len(release.marginals)
@@ -296,7 +296,7 @@ def test_sentences_and_picture_name_every_column_of_every_marginal() -> None:
 def test_in_the_picture_nothing_stands_on_anything_else() -> None:
     """Boxes do not overlap, lines cross no box and no text, every table's number stands in a box of its own."""
     release = jali.marginals(people(), PROMISES)
-    picture = ET.fromstring(release.picture())  # our own text
+    picture = ET.fromstring(release.picture().svg())  # our own text
     by_tag = {name: [node.attrib for node in picture.iter() if node.tag.endswith(name)] for name in ("rect", "path")}
     boxes = [tuple(float(box[side]) for side in ("x", "y", "width", "height")) for box in by_tag["rect"]]
     for at, (x, y, w, h) in enumerate(boxes):

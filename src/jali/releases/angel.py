@@ -285,9 +285,11 @@ def require_joint(contents: Contents, k: int) -> None:
     found = smallest_certain(contents.tables, contents.size)
     if found is not None and found.high < k:
         names = " and ".join(f'"{name}"' for name in found.cells)
-        many = str(found.low) if found.low == found.high else f"between {found.low} and {found.high}"
+        many = "1 person" if found.high == 1 else f"{found.low} people"
+        if found.low < found.high:
+            many = f"between {found.low} and {found.high} people"
         raise InputError(
-            f"joined on the batch, the tables {names} show a cell of {many} people, fewer than k = {k}",
+            f"joined on the batch, the tables {names} show a cell of {many}, fewer than k = {k}",
             do="publish fewer marginals, or leave joint_k out if k need not hold for the join",
             value=str(found),
         )

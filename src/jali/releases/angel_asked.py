@@ -92,10 +92,12 @@ def marginals_of(table: Table, given: Iterable[Sequence[str]]) -> list[Marginal]
     """The marginals that are asked for, each once; one of everything is the table `data`, which is there anyway."""
     quasi, sensitive = ([c.name for c in columns] for columns in (table.quasi, table.sensitive))
     found: dict[Marginal, None] = {}
-    if isinstance(given, str):
-        raise InputError("marginals are lists of columns", got=repr(given), do=f'write marginals=[["{given}"]]')
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        do = f'write marginals=[["{quasi[0]}", "{sensitive[0]}"]]'
+        raise InputError("marginals are lists of columns", got=repr(given), do=do)
     for names in given:
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        listed = isinstance(names, Iterable) and not isinstance(names, str)
+        if not listed or not all(isinstance(name, str) for name in names):
             do = f'write [["{quasi[0]}", "{sensitive[0]}"]]'
             raise InputError("a marginal is a list of column names", got=repr(names), do=do)
         for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jali.encoding.frequencies import combine
@@ -19,6 +21,7 @@ from jali.releases.angel_tables import Contents
 from jali.releases.published import free_name
 
 _BATCH, _COUNT = "batch", "count"
+_DIGEST = b"jali"
 _AGAIN = "use the private file that was saved with this release, and the table that it was made from"
 
 
@@ -46,6 +49,8 @@ def batches_of(keys: pa.Table, table: Table, contents: Contents) -> Ints:
     count_name = free_name(_COUNT, [*names, batch_name])
     if keys.column_names != [*names, batch_name, count_name]:
         raise InputError("the private file has other columns than this table", do=_AGAIN)
+    if not all(pa.types.is_integer(own.type) and own.null_count == 0 for own in keys.columns[-2:]):
+        raise InputError("the private file does not belong to this table", do=_AGAIN)
     try:
         batch, count = (keys[name].to_numpy().astype(np.int64) for name in (batch_name, count_name))
         asked = [_coded(keys[column.name], column.labels) for column in columns]
@@ -81,9 +86,11 @@ def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
     """Raise InputError unless these batches have the values that the release says."""
     size = contents.size
     different = InputError("the private file does not belong to this release", do=_AGAIN)
+    if not 0 <= int(batch.min()) <= int(batch.max()) < len(size):  # before anything is counted up to them
+        raise different
     if [column.name for column in table.sensitive] != [column.name for column in contents.hidden]:
         raise different
-    if int(batch.min()) < 0 or not np.array_equal(np.bincount(batch), size):
+    if not np.array_equal(np.bincount(batch, minlength=len(size)), size):
         raise different
     entries = len(contents.people)
     both = [(np.concatenate([batch, contents.entry_batch]), len(size))]
@@ -100,15 +107,30 @@ def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
 
 
 def read_keys(path: str | Path) -> pa.Table:
-    """A private file that was saved."""
+    """A private file that was saved, and is as it was.
+
+    Some changes would go unnoticed otherwise: two people with one value, say, whose batches were swapped.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError("the private file is named by its path", got=type(path).__name__, do='pass "keys.parquet"')
     try:
-        return pq.read_table(Path(path))
+        keys = pq.read_table(Path(path))
+        if (keys.schema.metadata or {}).get(_DIGEST) != _digest(keys):
+            raise InputError(f"{path} is not as it was saved with a release", do=_AGAIN)
+        return keys
     except FileNotFoundError:
         raise InputError(
             f"no private file {path}", do="without it no marginal can be added to a saved release"
         ) from None
     except (OSError, pa.ArrowException):
         raise InputError(f"{path} is not a private file that jali can read", do=_AGAIN) from None
+
+
+def _digest(keys: pa.Table) -> bytes:
+    """A checksum of the names and rows, against accidents: it lies in the file itself, and nowhere else."""
+    texts = [pc.fill_null(column.cast(pa.string()), "\0") for column in keys.columns]
+    rows = pc.binary_join_element_wise(*texts, "\x1f").to_pylist()
+    return hashlib.sha256("\x1e".join(["\x1f".join(keys.column_names), *rows]).encode()).hexdigest().encode()
 
 
 def check_place(private: str | Path, folder: str | Path, *, overwrite: bool) -> Path:
@@ -134,7 +156,7 @@ def write_keys(keys: pa.Table, path: Path, publish: Callable[[], Path]) -> Path:
             handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # only its owner may read it
             building = Path(name)
             with os.fdopen(handle, "wb") as file:
-                pq.write_table(keys, file)
+                pq.write_table(keys.replace_schema_metadata({_DIGEST: _digest(keys)}), file)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as problem:

@@ -17,6 +17,7 @@ from jali.releases.angel import Angel, require_joint
 from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
 from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
+from jali.releases.base import fresh_order
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
 from jali.search.curve import batches_along
@@ -74,7 +75,7 @@ def angelize(
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k)
     how = _How(least, buckets, shows_of(table.quasi, show))
-    wanted = marginals_of(table, marginals or ())
+    wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
         found = _best(table, required, [way for way in BATCHES[1:] if batches in (way, "best")], how, step)
         more = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, 1)]
@@ -95,8 +96,10 @@ def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], ho
     data = draft(table, "data", _bucketed(table, (KAnonymity(how.k),), how.buckets, how.shows, step), how.shows)
     found = []
     for way in ways:
-        curve = way == "curve"
-        batch = batches_along(table, required, on_step=step).batch if curve else _cut(table, required, step)
+        if way == "curve":
+            batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
+        else:
+            batch = _cut(table, required, step)
         found.append(_Found(kl_of(table, batch, data), way, batch, data))
     for own in dict.fromkeys((how.buckets, "partition")):
         batch = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from jali.charts import Picture
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.errors import InputError, InternalError
@@ -29,6 +30,7 @@ from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
 from jali.releases.published import Published, free_name
 from jali.releases.summary import many
+from jali.show import joined
 
 PICTURE = "junction-tree.svg"
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and combines the marginals by maximum entropy"
@@ -137,9 +139,12 @@ class Marginals(Release):
         """What the maximum-entropy estimate takes for granted, in sentences."""
         return sentences(self.chains, self.collection, self.graph)
 
-    def picture(self) -> str:
-        """The junction tree as an SVG picture; marginals without one stand side by side."""
+    def picture(self) -> Picture:
+        """The junction tree; marginals without one stand below each other."""
         return drawn(self.chains, self.collection, self.graph)
+
+    def _repr_html_(self) -> str:
+        return joined([super()._repr_html_(), self.picture().svg("junction-tree")])
 
     def counts(self) -> Counts:
         """A collection has no single table of groups."""
@@ -195,7 +200,7 @@ class Marginals(Release):
         }
         return store.write(
             folder, self.tables, self.manifest.to_dict() | told, overwrite=overwrite, form=format,
-            check=self._check_files, texts={PICTURE: self.picture()},
+            check=self._check_files, texts={PICTURE: self.picture().svg_file()},
         )  # fmt: skip
 
     def _check_files(self, folder: Path) -> None:

@@ -90,9 +90,12 @@ class HolderCosts:
     columns: dict[str, float]  # the mean share of values that a cell covers, by quasi-identifier
 
 
-def holder_costs(release: Generalized, original: Table, domain: Domain) -> HolderCosts:
-    """All costs, from what is published against the table it was made from."""
-    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+def holder_costs(
+    release: Generalized, original: Table, domain: Domain, covers: Mapping[str, Cover] | None = None
+) -> HolderCosts:
+    """All costs, from what is published against the table it was made from; `covers` where they are known already."""
+    if covers is None:
+        covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     hidden = release.hidden_rows
     shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
     sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from jali.errors import InputError
 from jali.releases.base import Release, load
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
+from jali.reports.kinds import a_kind, alike
 from jali.reports.material import Material
 from jali.reports.parts import Section, document
 from jali.risk.figures import Audit
@@ -73,9 +75,11 @@ def report(
         raise InputError("a report is about a release", got=type(found).__name__, do="pass a release or its folder")
     if original is not None:
         require_original(found, original)
+    else:
+        found = copy(found)  # as it is saved: what a fresh release remembers beyond its tables is left behind
     edition: Edition = "public" if original is None else "private"
     material = Material(found, original)
-    named = title or f"Report on a {found.kind} release"
+    named = title or f"Report on {a_kind(found)}"
     return Report(_page(named, edition, material), named, edition)
 
 
@@ -96,7 +100,7 @@ def _glance(m: Material) -> Html:
     facts = [("Rows", f"{counts['rows']:,}")]
     facts += [("Groups", f"{counts['groups']:,}")] if counts.get("groups") else []
     if isinstance(m.audit, Audit):
-        facts.append(("People who look alike, at least", f"{m.audit.k:,}"))
+        facts.append((alike(m.release), f"{m.audit.k:,}"))
         if m.audit.kept:
             broken = [name for name, kept in m.audit.kept.items() if not kept]
             said = "all kept" if not broken else f"{many(len(broken), 'promise')} BROKEN"

@@ -12,6 +12,7 @@ from jali.charts import Picture, bars
 from jali.encoding.hierarchy import Hierarchy
 from jali.errors import InputError
 from jali.releases.base import Release
+from jali.releases.marginals import Marginals
 from jali.releases.summary import many
 from jali.reports.boxes import boxes
 from jali.reports.graphs import Look, Spot, graph
@@ -40,7 +41,9 @@ def picture(
     chosen: Release | Mapping[str, int] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Picture:
-    """A picture of a hierarchy (a tree), of `minimal`'s result (its lattice), or of a release (its boxes).
+    """A picture of a hierarchy (a tree), of `minimal`'s result (its lattice), or of a release.
+
+    Of marginals it is the junction tree, of every other release its boxes.
 
     `chosen` marks a node of the lattice: a release, or a level for each column. `columns` are the two quasi-identifiers
     that boxes are drawn over. With `path` it is also saved: .svg, .png or .pdf.
@@ -49,6 +52,8 @@ def picture(
         made = tree(what)
     elif isinstance(what, Nodes):
         made = lattice(what, _levels(chosen))
+    elif isinstance(what, Marginals):
+        made = what.picture()
     elif isinstance(what, Release):
         made = boxes(what, columns)
     else:

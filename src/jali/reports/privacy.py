@@ -6,9 +6,10 @@ import numpy as np
 
 from jali.charts import bars
 from jali.encoding.hierarchy import ROOT
-from jali.principles.base import show
 from jali.principles.counts import Cells, Counts, Ints
+from jali.releases.angel import Angel
 from jali.releases.summary import ATTACKER, NOT_COVERED, many
+from jali.reports.kinds import group_word, judged, promised, reached
 from jali.reports.material import Material, Missing
 from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
 from jali.risk.curve import Curve
@@ -24,15 +25,15 @@ RULED_OUT = ("", "one value", "two values", "three values")
 
 def guarantee(m: Material) -> Section:
     """The promises, what the release reaches, and what that means in the worst case."""
-    counts, audit = m.counts, m.audit
+    audit = m.audit
     items = []
-    for principle, promise in zip(m.release.principles, m.manifest["promises"], strict=True):
-        kept = None if isinstance(audit, Missing) else audit.kept.get(repr(principle))
-        told = [repr(principle), f"asked {principle.bound}"]
-        told += [] if isinstance(counts, Missing) else [f"reached {show(principle.worst(counts))}"]
-        told += [] if kept is None else ["kept, judged again from the published tables" if kept else "BROKEN"]
-        bad = "broken" if kept is False else None
-        items.append(element("li", element("b", sentence(promise)), element("span", "; ".join(told)), class_=bad))
+    for principle in m.release.principles:
+        found, verdict = reached(m, principle), judged(m, principle)
+        told = [repr(principle), f"asked {principle.bound}", *([] if found is None else [f"reached {found}"])]
+        figures = "; ".join([*told, verdict] if verdict else told)
+        bad = "broken" if verdict == "BROKEN" else None
+        promise = element("b", sentence(promised(m.release, principle)))
+        items.append(element("li", promise, element("span", figures), class_=bad))
     parts: list[object] = [element("ul", "\n", joined(items), "\n", class_="promises")]
     if isinstance(audit, Missing):
         parts.append(not_defined(audit))
@@ -48,6 +49,8 @@ def worst_case(audited: SensitiveAudit, known: str) -> list[str]:
     """What the worst attackers learn of somebody's value, in words; figures are rounded up."""
     column, curve = audited.column, audited.disclosure
     who = f"An attacker who knows someone's {known}"
+    if audited.largest_share >= 1:
+        return [f"{who} may be certain of somebody's {column}."]
     if curve is None:
         right = f"is right about {column} at most {percent_up(audited.largest_share)} of the time"
         return [f"{who} {right}; what more facts would tell is not defined for this release."]
@@ -70,11 +73,13 @@ def disclosure(m: Material) -> Section:
     title = "How sure attackers with more facts can be"
     if isinstance(m.audit, Missing):
         return Section("disclosure", title, not_defined(m.audit))
-    parts: list[object] = [_about_curves()]
+    parts: list[object] = [_about_curves()] if any(s.disclosure is not None for s in m.audit.sensitive) else []
     for number, audited in enumerate(m.audit.sensitive):
         found = audited.disclosure
         if found is None:
-            why = "where a person can have several rows, or where there are no groups of people"
+            why = "where there are no groups of people" if isinstance(m.counts, Missing) else (
+                "where a person can have several rows"
+            )  # fmt: skip
             parts.append(not_defined(Missing(f"the disclosure of {audited.column} has no meaning {why}")))
         else:
             parts.append(_curve(found, audited.column, f"curve-{number}"))
@@ -105,28 +110,29 @@ def _curve(curve: Curve, column: str, name: str) -> Html:
 
 def groups(m: Material) -> Section:
     """How large the groups are."""
-    title = "Group sizes"
+    one, several = group_word(m.release)
+    title = f"{one.capitalize()} sizes"
     if isinstance(m.counts, Missing):
         return Section("groups", title, not_defined(m.counts))
     size = m.counts.size[m.counts.size > 0]
     labels, number, people = size_classes(size)
     share = people / people.sum()
     picture = bars(
-        labels, {"people": share.tolist()}, axis="share of the people", title="People by the size of their group",
-        description="; ".join(f"groups of {a}: {percent(b)} of the people" for a, b in zip(labels, share, strict=True)),
+        labels, {"people": share.tolist()}, axis="share of the people", title=f"People by the size of their {one}",
+        description="; ".join(f"{several} of {a}: {percent(b)}" for a, b in zip(labels, share, strict=True)),
     )  # fmt: skip
     rows = [(a, f"{n:,}", f"{p:,}", percent(p / people.sum())) for a, n, p in zip(labels, number, people, strict=True)]
     table = html_table(
-        ("People in the group", "Groups", "People", "Share"), rows, caption="Group sizes", numbers=(1, 2, 3)
+        (f"People in the {one}", several.capitalize(), "People", "Share"), rows, caption=title, numbers=(1, 2, 3)
     )
     facts = [
-        ("Groups", f"{len(size):,}"), ("Smallest", f"{int(size.min()):,}"), ("Median", f"{np.median(size):,.0f}"),
-        ("Largest", f"{int(size.max()):,}"), ("Mean", f"{size.mean():,.1f}"),
+        (several.capitalize(), f"{len(size):,}"), ("Smallest", f"{int(size.min()):,}"),
+        ("Median", f"{np.median(size):,.0f}"), ("Largest", f"{int(size.max()):,}"), ("Mean", f"{size.mean():,.1f}"),
     ]  # fmt: skip
     if isinstance(m.audit, Audit) and m.audit.highest_risk is not None and m.audit.average_risk is not None:
         facts += [("Risk of re-identification, highest", percent(m.audit.highest_risk)),
                   ("Risk of re-identification, average", percent(m.audit.average_risk))]  # fmt: skip
-    told = html_table(("Figure", "Value"), facts, caption="Groups in short", numbers=(1,), named=True)
+    told = html_table(("Figure", "Value"), facts, caption=f"{several.capitalize()} in short", numbers=(1,), named=True)
     return Section("groups", title, element("div", figure(picture, "sizes", table), told, class_="pair"))
 
 
@@ -146,15 +152,16 @@ def size_classes(size: Ints) -> tuple[list[str], Ints, Ints]:
 
 def worst_groups(m: Material) -> Section:
     """What an attacker believes of people in the worst groups."""
-    title = "What attackers believe about people in the worst groups"
+    one, several = group_word(m.release)
+    title = f"What attackers believe about people in the worst {several}"
     counts = m.counts
     if isinstance(counts, Missing):
         return Section("worst", title, not_defined(counts))
     if not counts.sensitive:
         return Section("worst", title, not_defined(Missing("it has no sensitive column")))
     intro = paragraphs(
-        "The groups in which one value is most frequent, beside everybody who was published. An attacker who finds "
-        "somebody's group believes in each value as much as the bars say."
+        f"The {several} in which one value is most frequent, beside everybody who was published. An attacker who finds "
+        f"somebody's {one} believes in each value as much as the bars say."
     )
     parts: list[object] = [intro]
     for number, column in enumerate(counts.sensitive):
@@ -173,6 +180,7 @@ def worst_of(cells: Cells) -> Ints:
 
 
 def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> Html:
+    one, _ = group_word(m.release)
     own = slice(int(cells.start[group]), int(cells.start[group + 1]))
     shares = np.zeros(len(cells.column))
     shares[cells.value[own]] = cells.n[own] / max(int(cells.size[group]), 1)
@@ -185,21 +193,21 @@ def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> 
     theirs = [float(everybody[i]) for i in top] + ([float(everybody[rest].sum())] if rest else [])
     people = many(int(cells.size[group]), "person", "people")
     picture = bars(
-        shown, {"this group": ours, "everybody": theirs}, axis=f"share of {cells.column.name}",
+        shown, {f"this {one}": ours, "everybody": theirs}, axis=f"share of {cells.column.name}",
         title=f"{people}: {described(m, counts, group)}",
         description="; ".join(f"{a}: {percent(b)}" for a, b in zip(shown, ours, strict=True)),
     )  # fmt: skip
     rows = [(a, percent(b), percent(c)) for a, b, c in zip(shown, ours, theirs, strict=True)]
-    header = (cells.column.name, "This group", "Everybody")
-    caption = f"{cells.column.name} in this group and in the whole release"
+    header = (cells.column.name, f"This {one}", "Everybody")
+    caption = f"{cells.column.name} in this {one} and in the whole release"
     return figure(picture, name, html_table(header, rows, caption=caption, numbers=(1, 2)))
 
 
 def described(m: Material, counts: Counts, group: int) -> str:
     """What a group shows of its people."""
-    groups = getattr(m.release, "groups", None)
+    groups = None if isinstance(m.release, Angel) else getattr(m.release, "groups", None)  # of angel: its buckets
     if groups is None or groups.num_rows != counts.groups:
-        return f"group {group + 1}"
+        return f"{group_word(m.release)[0]} {group + 1}"
     row = groups.slice(group, 1).to_pylist()[0]
     *names, _ = groups.column_names
     shown = [f"{name} {'missing' if row[name] is None else row[name]}" for name in names if row[name] != ROOT]

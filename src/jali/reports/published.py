@@ -9,23 +9,26 @@ import pyarrow as pa
 
 from jali.encoding import values as v
 from jali.releases.buckets import Buckets
+from jali.releases.marginals import Marginals
 from jali.releases.published import Published
 from jali.releases.summary import column_line, individual_line, many
+from jali.reports.kinds import a_kind
 from jali.reports.material import Material
-from jali.reports.parts import Section
+from jali.reports.parts import Section, bullets, figure, paragraphs, sentence
 from jali.show import Html, element, html_table, joined
 
 ROWS = 8
 """So many rows of each table are shown."""
 ROLES = {
     "quasi": "quasi-identifier", "sensitive": "sensitive", "other": "other", "weights": "weights",
-    "bucket": "bucket number", "count": "count",
+    "bucket": "bucket number", "batch": "batch number", "count": "count",
 }  # fmt: skip
 
 
 def published(m: Material) -> Section:
     """The tables and their columns."""
     parts: list[object] = [_sizes(m), _columns(m)]
+    parts += _junction_tree(m.release) if isinstance(m.release, Marginals) else []
     parts += [_first_rows(name, table) for name, table in m.release.tables.items()]
     return Section("published", "What was published", joined(parts))
 
@@ -40,7 +43,7 @@ def _sizes(m: Material) -> Html:
         (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
         for name, t in m.release.tables.items()
     ]
-    return html_table(("", "Size"), rows, caption=f"A {m.release.kind} release", numbers=(1,), named=True)
+    return html_table(("", "Size"), rows, caption=sentence(a_kind(m.release)).rstrip("."), numbers=(1,), named=True)
 
 
 def _columns(m: Material) -> Html:
@@ -54,6 +57,21 @@ def _columns(m: Material) -> Html:
 def _line(m: Material, column: Published) -> str:
     line = individual_line(column) if isinstance(m.release, Buckets) and column.role == "quasi" else column_line(column)
     return line.removeprefix(f"{column.name}: ")
+
+
+def _junction_tree(release: Marginals) -> list[Html]:
+    """How the marginals hang together, and what an analyst takes for granted who combines them."""
+    chains = {chain.name: chain for chain in release.chains}
+    rows = [
+        (f"marginal {at}", ", ".join(chains[name].like(level) for name, level in levels.items()), f"{cells.num_rows:,}")
+        for at, (levels, cells) in enumerate(release.marginals, start=1)
+    ]
+    table = html_table(("Marginal", "Columns", "Cells"), rows, caption="The marginals", numbers=(2,), named=True)
+    said = "Combined by maximum entropy, the marginals say no more than they must. An analyst takes for granted:"
+    return [
+        figure(release.picture(), "junction-tree", table), paragraphs(said),
+        bullets([sentence(text) for text in release.independencies()]),
+    ]  # fmt: skip
 
 
 def _first_rows(name: str, table: pa.Table) -> Html:
@@ -93,6 +111,8 @@ def made(m: Material) -> Section:
 
 
 def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

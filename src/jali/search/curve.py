@@ -33,10 +33,15 @@ class Batches:
 
 
 def batches_along(
-    table: Table, principles: Principle | Combined | Iterable[Principle | Combined], *, on_step: Step | None = None
+    table: Table,
+    principles: Principle | Combined | Iterable[Principle | Combined],
+    turns: Ints,
+    *,
+    on_step: Step | None = None,
 ) -> Batches:
     """Halve the table's records, in the order of a Hilbert curve, as long as both halves keep every promise.
 
+    Records of one combination follow each other by their `turns`, (records,): an order that nobody can repeat.
     `on_step` hears how many records are in finished batches, and of how many.
     """
     required = principles_of(principles)
@@ -44,7 +49,7 @@ def batches_along(
         raise InputError("batches are judged one by one", do="leave out principles about all groups at once")
     items = items_of(table, "relaxed")
     require_feasible(required, items.whole)
-    order = along_curve(columns_of(table), items)
+    order = along_curve(columns_of(table), items, turns)
     number = _halved(items, order, required, on_step or (lambda done, total: None))
     assert items.record is not None  # the items of a relaxed partitioning are records
     batch = np.empty(table.records, dtype=np.int64)
@@ -52,15 +57,13 @@ def batches_along(
     return Batches(batch, int(number[-1]) + 1)
 
 
-def along_curve(columns: Columns, items: Items) -> Ints:
-    """The items in the order of the curve; those of one combination take turns by value: (items,)."""
+def along_curve(columns: Columns, items: Items, turns: Ints) -> Ints:
+    """The items in the order of the curve; which of one combination comes first depends on nobody's value: (items,)."""
     bits = max(1, min(MOST_BITS // len(columns.size), _FINEST))
     point = (columns.place.T.astype(np.int64) << bits) // columns.size
     place = hilbert(point, bits)[items.combination]
-    new = (np.diff(items.combination) != 0) | (np.diff(items.value) != 0)
-    starts = np.flatnonzero(np.append(True, new))
-    turn = np.arange(len(items)) - np.repeat(starts, np.diff(np.append(starts, len(items))))
-    return np.lexsort((items.value, turn, items.combination, place)).astype(np.int64)
+    assert items.record is not None  # the items of a relaxed partitioning are records
+    return np.lexsort((turns[items.record], items.combination, place)).astype(np.int64)
 
 
 def _halved(items: Items, order: Ints, principles: tuple[Principle, ...], step: Step) -> Ints:

@@ -12,6 +12,7 @@ import numpy as np
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
+from jali.estimates.cover import Cover
 from jali.releases.angel import Angel
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
@@ -147,7 +148,7 @@ def measure(
     levels = found.levels if isinstance(found, Generalized) else {}
     asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
     covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
-    costs = _costs(found, original, over)
+    costs = _costs(found, original, over, covers)
     match = matching(found, original, covers) if isinstance(found, Generalized) else None
     if asked is not None and not isinstance(found, Generalized):
         raise InputError(f"rules and classes are not measured for a {found.kind} release", do="leave them out")
@@ -168,14 +169,16 @@ def measure(
     )
 
 
-def _costs(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> dict[str, Any]:
+def _costs(
+    release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain, covers: Mapping[str, Cover]
+) -> dict[str, Any]:
     """The costs by name; marginals have no groups, and show a column in several ways."""
     if isinstance(release, Marginals):
         undefined = dict.fromkeys(("average", "discernibility", "loss", "granularity", "groups"))
         return undefined | {"kl": collection_kl(release, original, domain), "suppressed": 0, "columns": {}}
     if isinstance(release, (Buckets, Angel)):
         return vars(bucket_costs(release, original, domain))
-    return vars(holder_costs(release, original, domain))
+    return vars(holder_costs(release, original, domain, covers))
 
 
 def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> Estimate:

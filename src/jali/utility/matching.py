@@ -75,12 +75,13 @@ def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]
         dense.append((value, node, np.ones(len(value))))
     nodes = [len(column.labels) for column in quasi]
     codes = [column.codes[place[seen]].astype(np.int64) for column in quasi]
-    boxes = summed(asked, dense, nodes, codes, np.ones(len(seen))) if len(seen) else np.zeros(frequencies.combinations)
-    if boxes.max() > 1:
+    one = float(len(place) + 1)  # more than any number of a group: a sum tells how many boxes, and if one, which
+    mass = one + seen.astype(np.float64)
+    held = summed(asked, dense, nodes, codes, mass) if len(seen) else np.zeros(frequencies.combinations)
+    if held.max() >= 2 * one:
         known = release._places is not None and len(release._places) == original.records
         return release.group_of_rows[release._places].astype(np.int64) if known else None
-    number = summed(asked, dense, nodes, codes, (seen + 1).astype(np.float64)) if len(seen) else boxes
-    found = np.rint(number).astype(np.int64) - 1
+    found = np.where(held > 0, np.rint(held - one), -1).astype(np.int64)
     if (found < 0).any():
         if not hidden.any():
             do = "measure against the table that it was made from"
