@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999933")
 """Told apart by colour-blind readers too (Okabe and Ito)."""
 MARKERS = "osD^vPX*"
+BROKEN = ("-", "--", "-.", ":")
 HATCHES = ("", "////", "....", "xx", "\\\\\\\\", "++", "oo", "--")
 GREY = "#999999"
 LONGEST = 26
@@ -193,11 +194,18 @@ def _rename(root: ElementTree.Element, name: str) -> None:
 
 
 def plot_lines(axes: Axes, x: Sequence[Any], series: Mapping[str, Sequence[float | None]]) -> None:
-    """Lines by name, each with a marker of its own; None is a gap."""
+    """Lines by name, each with a marker of its own; None is a gap.
+
+    From the second on they are broken and their markers hollow and larger, so that one does not hide another that it
+    coincides with.
+    """
     for number, (name, values) in enumerate(series.items()):
         shown = [float("nan") if value is None else value for value in values]
-        look = {"marker": MARKERS[number % len(MARKERS)], "color": COLOURS[number % len(COLOURS)]}
-        axes.plot(x, shown, markersize=4.5, label=name, clip_on=False, **look)  # type: ignore[arg-type]
+        axes.plot(
+            x, shown, label=name, clip_on=False, color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)], markersize=4.5 + 2.5 * min(number, 2),
+            fillstyle="none" if number else "full", linestyle=BROKEN[number % len(BROKEN)],
+        )  # fmt: skip
 
 
 def lines(

@@ -319,6 +319,27 @@ def test_a_release_can_be_extended_at_once_and_months_later(tmp_path: Path) -> N
         assert later.estimate().count("zip = '13053' AND ill = 'flu'").high <= 60
 
 
+def test_a_table_with_missing_values_can_be_extended_from_its_private_file(tmp_path: Path) -> None:
+    """In numbers and in texts, beside an empty text, which is another value."""
+    frame = people(4)
+    age = [None if one < 23 else one for one in frame["age"].to_pylist()]
+    place = [{"13053": None, "13068": ""}.get(one, one) for one in frame["zip"].to_pylist()]
+    ill = [None if one == "none" else one for one in frame["ill"].to_pylist()]
+    frame = pa.table({"age": age, "zip": place, "ill": ill})
+    original = jali.table(frame, quasi={"age": jali.bands(2, 4, 8), "zip": jali.suppress()}, sensitive=["ill"])
+    release = jali.angelize(original, jali.EntropyDiversity(2), k=5)
+    release.save(tmp_path / "out", private=tmp_path / "keys.parquet")
+    rows = pq.read_table(tmp_path / "keys.parquet").to_pylist()
+    held = Counter((str(r["age"]) if r["age"] else None, r["zip"], r["ill"]) for r in rows for _ in range(r["count"]))
+    texts = [None if one is None else str(one) for one in age]
+    assert held == Counter(zip(texts, place, ill, strict=True))
+    loaded = jali.load(tmp_path / "out")
+    assert isinstance(loaded, Angel)
+    later = loaded.extend(original, [["age", "ill"]], private=tmp_path / "keys.parquet")
+    assert later.batches.to_pylist() == release.batches.to_pylist()
+    assert later.tables["marginal-1"].column_names == ["age", "batch"]
+
+
 def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     """Another table, another release's file, no file, a file of something else: nothing is written."""
     original, other = table(2), table(3)

@@ -212,6 +212,13 @@ def test_rows_that_were_counted_are_dealt_one_by_one() -> None:
     assert all(max(values.values()) == 1 for values in by_bucket(release).values())
 
 
+@pytest.mark.parametrize("options", [{"mode": "relaxed"}, {"mode": "x"}, {"split": "kl"}, {"split": "x"}])
+def test_how_to_cut_is_refused_where_nothing_is_cut(options: dict[str, Any]) -> None:
+    for buckets in ("anatomy", {"age": 3, "zip": 4}):
+        with pytest.raises(InputError, match=r'pass buckets="partition"'):
+            jali.anatomize(table(), jali.FrequencyDiversity(2), buckets=buckets, **options)
+
+
 def test_a_promise_of_company_holds_only_where_nobody_is_told_apart(tmp_path: Path) -> None:
     promises = [jali.KAnonymity(4), jali.FrequencyDiversity(2)]
     for way in ({"buckets": "partition"}, {"buckets": {"age": 3, "zip": 4}}, {}):

@@ -236,6 +236,15 @@ def test_a_witness_speaks_of_published_rows_and_names_are_for_reading_only() -> 
     assert disclosure.risk(made, found) == pytest.approx(disclosure.maximum(made, 2), abs=1e-12)
 
 
+@pytest.mark.parametrize("many", [1, 399, 401])
+def test_a_list_of_names_has_one_for_each_published_row(many: int) -> None:
+    """A mapping may name some of the rows only."""
+    made = release(jali.KAnonymity(20))
+    with pytest.raises(InputError, match="400 published rows"):
+        disclosure.witness(made, 1, names=["Somebody"] * many)
+    assert "Somebody" in repr(disclosure.witness(made, 1, names=dict.fromkeys(range(400), "Somebody")))
+
+
 def test_a_saved_release_gives_the_same_as_the_release(tmp_path: Path) -> None:
     """From the folder alone."""
     made = release()
@@ -377,6 +386,23 @@ def test_it_is_exact_where_groups_are_disjoint_and_a_bound_where_they_overlap() 
     assert bound_kind(jali.partition(table, promise, show={"age": "taxonomy"})) == "at most"
     assert bound_kind(jali.partition(table, promise, mode="relaxed")) == "at most"
     assert bound_kind(jali.recode(table, promise)) == "at most"
+
+
+@pytest.mark.parametrize("search", ["lattice", "partition"])
+@pytest.mark.parametrize("shift", ["none", "exact"])
+def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(search: str, shift: str) -> None:
+    """Of whoever is present the published cells that fit are those of one group."""
+    random = np.random.default_rng(5)
+    town = pa.table({"age": random.integers(20, 40, 90), "sex": random.choice(["f", "m"], 90)})
+    quasi = {"age": jali.bands(5, 10), "sex": jali.suppress()}
+    ill = pa.array(random.choice(["flu", "cold", "asthma"], 45))
+    private = jali.table(town.slice(0, 45).append_column("ill", ill), quasi=quasi, sensitive=["ill"])
+    public = jali.table(town, quasi=quasi)
+    hidden = jali.conceal(private, public, low=0.1, high=0.9, search=search, shift=shift)  # type: ignore[arg-type]
+    presence = hidden.presence()  # refuses cells of two groups that fit one person
+    assert sum(presence.groups["people"].to_pylist()) + presence.outside == 90
+    assert bound_kind(hidden) == "exact"
+    assert "At most" not in repr(disclosure.curve(hidden, [0, 1]))
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------

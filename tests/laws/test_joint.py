@@ -256,6 +256,7 @@ def test_releases_of_different_tables_are_refused() -> None:
         (lambda: [table_2b()], "two releases"),
         (lambda: [table_2b(), PEOPLE], "of releases"),
         (lambda: [table_2b(), jali.anatomize(_table(), jali.FrequencyDiversity(2))], "buckets release"),
+        (lambda: [table_2b(), jali.angelize(_table(), jali.FrequencyDiversity(2), k=2)], "^an angel release"),
         (lambda: [table_2b(), _sensitive_zip()], 'column "zip" is sensitive in one'),
         (lambda: [table_2b(), _other_sensitive()], "no sensitive column in common"),
         (lambda: [table_2b(), _several_rows()], "several rows"),

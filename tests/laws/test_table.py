@@ -295,6 +295,14 @@ def test_judged_values_follow_the_tree(values: list[int], width: int) -> None:
         assert nodes[mapping].tolist() == h.maps[level].tolist()
 
 
+@pytest.mark.parametrize(("rows", "line"), [(1, "Table: 1 row, 1 person"), (2, "Table: 2 rows, 2 people")])
+def test_one_row_is_one_person(rows: int, line: str) -> None:
+    frame = pa.table({"age": [*range(rows), None]})
+    shown = repr(jali.table(frame, quasi=["age"], missing="drop"))
+    assert shown.startswith(f"{line}\n")
+    assert shown.endswith("  1 row with a missing value was dropped")
+
+
 def test_decimals_and_domains() -> None:
     """A decimal is a number; the domain is what was declared, or what occurs."""
     frame = pa.table({"x": pa.array([Decimal("1.10"), Decimal("2.20")])})

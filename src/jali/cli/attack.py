@@ -8,6 +8,7 @@ import click
 
 from jali.cli.measure import original_table
 from jali.cli.shared import PATH, emit, json_option, quiet_option, reading_options, release_argument
+from jali.releases.summary import an
 
 
 @click.command()
@@ -46,7 +47,7 @@ def attack(
         raise InputError("the original is needed to attack a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
     if not isinstance(found, (Generalized, Buckets)):
-        raise InputError(f"a {found.kind} release cannot be attacked")
+        raise InputError(f"{an(found.kind)} release cannot be attacked")
     table = original_table(found, original, job, separator, encoding)
     reading = {"separator": separator, "encoding": encoding}
     looked_up = None if public is None else public_table(found, public, **reading)

@@ -20,6 +20,7 @@ from jali.cli.shared import (
     release_argument,
     show_values_option,
 )
+from jali.releases.summary import an
 
 
 @click.command()
@@ -47,7 +48,7 @@ def extend(
 
     found = load(release)
     if not isinstance(found, Angel):
-        raise InputError(f"{release} is a {found.kind} release", do="marginals can be added to an ANGEL release only")
+        raise InputError(f"{release} is {an(found.kind)} release", do="marginals can be added to an ANGEL release only")
     loaded = Job.load(job)
     keys = private or loaded.private
     if keys is None:

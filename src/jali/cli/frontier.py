@@ -61,6 +61,8 @@ def frontier(
     loaded = Job.load(job)
     if output is not None:
         require_plots()  # before anything takes long
+        if output.is_dir():
+            raise InputError(f"{output} is a folder", do=f"name a file, e.g. {output / 'frontier.html'}")
         if output.exists() and not overwrite:
             raise InputError(f"the file {output} exists", do="choose another one, or pass --overwrite")
     for place, what in ((output, "page"), (resume, "file to resume from")):

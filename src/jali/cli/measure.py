@@ -16,6 +16,7 @@ from jali.cli.shared import (
     reading_options,
     release_argument,
 )
+from jali.releases.summary import an
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -93,6 +94,6 @@ def original_table(
     from jali.releases.marginals import Marginals
 
     if not isinstance(release, (Generalized, Buckets, Angel, Marginals)):
-        raise InputError(f"a {release.kind} release does not say how to read its original", do="pass --job JOB.toml")
+        raise InputError(f"{an(release.kind)} release does not say how to read its original", do="pass --job JOB.toml")
     assert original is not None
     return read_like(release, original, weights=release.weight_name, separator=separator, encoding=encoding)

@@ -91,7 +91,8 @@ def tell(table: Table) -> None:
     if table.unnamed:
         note(f"not named and not published: {', '.join(table.unnamed)}")
     if table.incomplete:
-        note(f"{table.incomplete:,} rows with a missing value were dropped")
+        dropped = "row with a missing value was" if table.incomplete == 1 else "rows with a missing value were"
+        note(f"{table.incomplete:,} {dropped} dropped")
     chosen = [c.name for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen]
     if chosen:
         note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")

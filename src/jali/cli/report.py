@@ -35,12 +35,12 @@ def report(
     import jali
     from jali.errors import InputError
     from jali.releases.base import load
+    from jali.reports.page import require_outside
 
     private = original is not None or job is not None
     if public and private:
         raise InputError("the public edition does not use the original", do="leave out --original and --job")
-    if private and output.resolve().parent == release.resolve():
-        raise InputError("the private edition must not lie in the folder that is handed out", do="choose another -o")
+    require_outside(output)
     found = load(release)
     table = original_table(found, original, job, separator, encoding) if private else None
     page = jali.report(found, table, public=public, title=title)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jali.cli.failures import SHOW_VALUES
+from jali.releases.summary import an
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -120,7 +121,7 @@ def generalized(path: Path) -> Generalized:
 
     release = load(path)
     if not isinstance(release, Generalized):
-        raise InputError(f"{path} is a {release.kind} release", do="name a generalized one")
+        raise InputError(f"{path} is {an(release.kind)} release", do="name a generalized one")
     return release
 
 

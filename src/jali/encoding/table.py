@@ -208,13 +208,13 @@ class Table:
         return replace(self, domain=domain)
 
     def __repr__(self) -> str:
-        lines = [f"Table: {self.rows:,} rows, {self.people:,} people"]
+        rows, people = "row" if self.rows == 1 else "rows", "person" if self.people == 1 else "people"
+        lines = [f"Table: {self.rows:,} {rows}, {self.people:,} {people}"]
         for column in self.columns:
             hierarchy = f", {column.hierarchy}" if column.hierarchy is not None else ""
             chosen = " (chosen by jali)" if column.hierarchy is not None and column.hierarchy.chosen else ""
-            lines.append(
-                f"  {column.role:9}  {column.name}: {column.kind}, {len(column.values)} values{hierarchy}{chosen}"
-            )
+            values = "1 value" if len(column.values) == 1 else f"{len(column.values)} values"
+            lines.append(f"  {column.role:9}  {column.name}: {column.kind}, {values}{hierarchy}{chosen}")
         if self.person_name:
             lines.append(f"  person     {self.person_name}: not published")
         if self.weight_name:
@@ -222,7 +222,8 @@ class Table:
         if self.unnamed:
             lines.append(f"  not named and not published: {', '.join(self.unnamed)}")
         if self.incomplete:
-            lines.append(f"  {self.incomplete:,} rows with a missing value were dropped")
+            dropped = "row with a missing value was" if self.incomplete == 1 else "rows with a missing value were"
+            lines.append(f"  {self.incomplete:,} {dropped} dropped")
         return "\n".join(lines)
 
 

@@ -50,10 +50,10 @@ class Count(float):
         return f"Count({short(self)}, low={short(self.low)}, high={short(self.high)})"
 
     def __str__(self) -> str:
-        return float.__repr__(self)
+        return short(self)
 
     def __format__(self, spec: str) -> str:
-        return format(float(self), spec)
+        return format(float(self), spec) if spec else str(self)
 
 
 def short(number: float) -> str:

@@ -32,6 +32,7 @@ from jali.principles import AlphaAnonymity, Combined, KAnonymity, Principle, Sen
 from jali.principles.base import show
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
+from jali.principles.presence import DeltaPresence
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ class Checker:
         zero = np.zeros(1, dtype=np.int64)
         everybody = Counts(1, zero, zero, zero + self.cache.total, names, np.zeros((1, len(names)), dtype=np.int64))
         for principle in self.principles:
-            if isinstance(principle, ColumnPrinciple):
-                everybody.column(principle.sensitive, asked_by=repr(principle))
-            elif isinstance(principle, KAnonymity):
+            if isinstance(principle, (KAnonymity, DeltaPresence)):
                 principle.check(everybody)
+            elif isinstance(principle, ColumnPrinciple):
+                everybody.column(principle.sensitive, asked_by=repr(principle))
 
     def check(self, collection: Iterable[Marginal]) -> Verdict:
         """The verdict on a collection; the first principle that fails ends it."""

@@ -160,11 +160,12 @@ class Combined:
 
 def principles_of(requirement: Principle | Combined | Iterable[Principle | Combined]) -> tuple[Principle, ...]:
     """A requirement in any of its forms as a tuple of principles, duplicates removed."""
-    parts = (requirement,) if isinstance(requirement, (Principle, Combined)) else tuple(requirement)
+    alone = isinstance(requirement, (Principle, Combined)) or not isinstance(requirement, Iterable)
+    parts: tuple[object, ...] = (requirement,) if alone else tuple(requirement)  # type: ignore[arg-type]
     flat: list[Principle] = []
     for part in parts:
         if not isinstance(part, (Principle, Combined)):
-            got = type(part).__name__
+            got = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
             raise InputError("a requirement is a list of principles", got=got, do="e.g. [KAnonymity(5)]")
         flat.extend(part if isinstance(part, Combined) else (part,))
     if not flat:

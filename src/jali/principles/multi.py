@@ -12,6 +12,7 @@ from jali.errors import InputError
 from jali.principles.base import Principle, show
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Bools, Counts, Floats, Ints
+from jali.principles.presence import DeltaPresence
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class MultiAttribute(Principle):
         if not isinstance(inner, Principle) or isinstance(inner, MultiAttribute):
             do = "write e.g. MultiAttribute(EntropyDiversity(3)); wrap each part of a combination by itself"
             raise InputError("principle must be a single principle", got=repr(inner), do=do)
+        if isinstance(inner, DeltaPresence):
+            raise InputError(
+                "DeltaPresence is about who is in a table, so it cannot be asked of each sensitive column",
+                do="use jali.conceal(private, public, low=…, high=…)",
+            )
         named = getattr(inner, "sensitive", None)
         if named is not None:
             raise InputError(

@@ -17,7 +17,7 @@ from jali.principles.base import Principle, exact, principles_of
 from jali.principles.base import show as show_level
 from jali.principles.counts import Ints
 from jali.progress import Step, watched
-from jali.releases.asked import failure, node_of, require_two
+from jali.releases.asked import failure, node_of, require_table, require_two
 from jali.releases.base import fresh_order
 from jali.releases.buckets import Buckets, Contents, counts_on_size
 from jali.releases.display import Members, Show, publish_groups, shows_of
@@ -60,12 +60,14 @@ def anatomize(
     `mode`, `split`, `threads`); levels or a node of the lattice take its groups. Quasi-identifiers are shown as they
     are, or with `generalized=True` as the partition (with `show`) or the node shows them, or at the levels it names.
     """
+    require_table("anatomize", table)
     required = principles_of(principles)
     require_two(table)
     table = only_present(table)
     if table.multiplicity is not None:  # rows of one record may go to different buckets
         table = table.take(np.repeat(np.arange(table.records), table.multiplicity), None)
     _check(table, required, buckets, generalized)
+    _check_cuts(buckets, mode, split)
     if show is not None and not (generalized is True and buckets == "partition"):
         raise InputError("show is for the boxes of a partition", do='pass buckets="partition" and generalized=True')
     shows = shows_of(table.quasi, show)
@@ -109,6 +111,14 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
                 f"{principle!r} promises company in which nobody is told apart, and individuals are shown one by one",
                 do='promise diversity instead, or pass buckets="partition" and generalized=True',
             )
+
+
+def _check_cuts(buckets: object, mode: str, split: str) -> None:
+    """Raise InputError for a way to cut where nothing is cut."""
+    for name, value, default in (("mode", mode, "strict"), ("split", split, "range")):
+        if value != default and buckets != "partition":
+            do = f'pass buckets="partition", or leave {name} out'
+            raise InputError(f"{name} says how a partition is cut", got=repr(value), do=do)
 
 
 # -- how people are put together ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jali.encoding.frequencies import combine
-from jali.encoding.table import Table
+from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.counts import Ints
 from jali.releases.angel_tables import Contents
@@ -30,12 +30,17 @@ def keys_of(table: Table, batch: Ints) -> pa.Table:
     columns = (*table.quasi, *table.sensitive)
     keys = [(column.codes, len(column.values)) for column in columns]
     number, first = combine([*keys, (batch, int(batch.max()) + 1)], table.records)
-    data: dict[str, pa.Array] = {
-        c.name: pa.DictionaryArray.from_arrays(pa.array(c.codes[first].astype(np.int32)), c.labels) for c in columns
-    }
+    data: dict[str, pa.Array] = {c.name: _texts(c, first) for c in columns}
     for name, amount in ((_BATCH, batch[first] + 1), (_COUNT, np.bincount(number))):
         data[free_name(name, data)] = pa.array(amount.astype(np.int64))
     return pa.table(data)
+
+
+def _texts(column: Column, rows: Ints) -> pa.Array:
+    """The texts of some rows, each once; a missing one has no code, since Parquet takes none in a dictionary."""
+    codes = column.codes[rows].astype(np.int32)
+    missing = column.labels.is_null().to_numpy(zero_copy_only=False)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), column.labels.fill_null(""))
 
 
 def batches_of(keys: pa.Table, table: Table, contents: Contents) -> Ints:

@@ -17,6 +17,7 @@ from jali.releases.angel import Angel, require_joint
 from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
 from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
+from jali.releases.asked import require_table
 from jali.releases.base import fresh_order
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
@@ -68,6 +69,7 @@ def angelize(
     or a "partition", and are shown as `show` says. `joint_k=True` refuses marginals that, joined on the batch, would
     certainly show fewer than k people.
     """
+    require_table("angelize", table)
     table = prepared(table)
     least, required = promises_of(table, principles_of(principles), k)
     for name, value, known in (("batches", batches, BATCHES), ("buckets", buckets, BUCKETS)):

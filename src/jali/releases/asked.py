@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles.base import exact, show
+from jali.releases.base import Release, load
 from jali.search.lattice import Lattice
 
 
@@ -19,6 +21,21 @@ def budget_of(suppress: float) -> Fraction:
     if not 0 <= budget < 1:
         raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
     return budget
+
+
+def require_table(asked_by: str, given: object) -> None:
+    """Raise InputError for anything but a jali table."""
+    if not isinstance(given, Table):
+        raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
+
+
+def release_of(asked_by: str, given: object) -> Release:
+    """The release that is given, or that is saved in the folder that is given."""
+    found = load(given) if isinstance(given, (str, Path)) else given
+    if not isinstance(found, Release):
+        do = "pass what jali.generalize and its like return, or the folder it was saved in"
+        raise InputError(f"{asked_by} needs a release", got=type(found).__name__, do=do)
+    return found
 
 
 def require_two(table: Table) -> None:

@@ -23,6 +23,11 @@ from jali.principles.counts import Counts
 from jali.releases import store
 from jali.show import html_outline, html_table, joined
 
+_SHAPES = {
+    "kind": str, "jali": str, "method": Mapping, "principles": list, "counts": Mapping, "metrics": Mapping,
+    "domain": Mapping, "earlier_releases": list,
+}  # fmt: skip
+"""What each part of a manifest is."""
 SHOWN_ROWS = 5
 """So many rows of a table are shown in a notebook."""
 
@@ -65,7 +70,13 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Manifest:
-        """From JSON."""
+        """From JSON; a ValueError where something in it is of another shape than `to_dict` gives it."""
+        if not all(isinstance(data[name], shape) for name, shape in _SHAPES.items()):
+            raise ValueError("not a manifest")
+        figures = (*data["metrics"].values(), data["counts"]["rows"])
+        texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
+        if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
+            raise ValueError("not a manifest")
         return cls(
             data["kind"],
             data["method"],
@@ -178,7 +189,7 @@ def load(folder: str | Path) -> Release:
     known = (Generalized, Partitioned, Recoded, Buckets, Angel, Marginals, Concealed)
     kinds: dict[str, Any] = {kind.kind: kind for kind in known}
     kind = manifest.get("kind")
-    if kind not in kinds:
+    if isinstance(kind, str) and kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:
         release: Release = kinds[kind].from_tables(tables, manifest)

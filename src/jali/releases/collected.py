@@ -22,14 +22,15 @@ from jali.graphical.problem import Problem
 from jali.graphical.select import SEARCHES, Found, Search, select
 from jali.principles.base import Principle, principles_of, show
 from jali.progress import Step, watched
-from jali.releases.asked import require_two
-from jali.releases.base import Manifest, load
+from jali.releases.asked import require_table, require_two
+from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import publish_chain
 from jali.releases.generalized import Generalized, Requirement, manifest_of
 from jali.releases.marginals import Marginals
 from jali.releases.original import node_numbers
 from jali.releases.present import only_present
 from jali.releases.published import free_name
+from jali.releases.summary import an
 
 
 def marginals(
@@ -52,7 +53,8 @@ def marginals(
     allows the relaxed check of diversity where the exact one is too large: a weaker promise, and the release says so.
     """
     required = principles_of(principles)
-    _check_asked(table, search, time_limit)
+    require_table("marginals", table)
+    _check_asked(search, time_limit)
     random = generator(seed)
     require_two(table)
     table = only_present(table)
@@ -91,17 +93,11 @@ def inject(
     )  # fmt: skip
 
 
-def _check_asked(table: object, search: str, limit: object) -> None:
-    _require_table(table)
+def _check_asked(search: str, limit: object) -> None:
     if search not in SEARCHES:
         raise InputError(f'no search "{search}"', do=nearest(str(search), SEARCHES))
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0):
         raise InputError("time_limit is a number of seconds above 0", got=repr(limit))
-
-
-def _require_table(table: object) -> None:
-    if not isinstance(table, Table):
-        raise InputError("marginals are counted in a jali table", do="use jali.read or jali.table")
 
 
 def publish_collection(
@@ -152,11 +148,9 @@ def base_marginal(table: Table, cache: Cache, release: Generalized | str | Path)
     """The marginal that a generalized release of this table is; refused where it is none, or of another table."""
     base = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(base, Generalized) or not base.levels:
-        kind = getattr(base, "kind", type(base).__name__)
+        got = an(f"{base.kind} release") if isinstance(base, Release) else type(base).__name__
         do = "use jali.generalize: its releases show each column at one level"
-        raise InputError(
-            "the base must show every column at one level of its hierarchy", got=f"a {kind} release", do=do
-        )
+        raise InputError("the base must show every column at one level of its hierarchy", got=got, do=do)
     if base.hidden_rows.any():
         raise InputError("the base has suppressed rows, which no marginal shows", do="generalize without suppress")
     names = {column.name for column in (*table.quasi, *table.sensitive)}
@@ -229,7 +223,7 @@ def check_marginals(
     table: Table, collection: Sequence[Mapping[str, int]], principles: Requirement, *, epsilon: float | None = None
 ) -> CollectionVerdict:
     """Whether these marginals (the level of each column that one has) keep every promise when published together."""
-    _require_table(table)
+    require_table("check_marginals", table)
     listed = isinstance(collection, Sequence) and all(isinstance(levels, Mapping) for levels in collection)
     if not listed or not collection:
         raise InputError("a collection is a list of marginals", do='e.g. [{"age": 2, "occupation": 0}, {"race": 0}]')

@@ -75,9 +75,7 @@ class Concealed(Generalized):
         """For each person of the public table the probability of being in this one, from the published cells alone."""
         known = self._public if public is None else _table("public", public)
         if known is None:
-            raise InputError(
-                "presence can only be told beside the public table", do="give it: release.presence(public=…)"
-            )
+            raise InputError("presence can only be told beside the public table", do="use release.beside(public)")
         return presence_of(self, known)
 
     def verify(self, public: Table | None = None) -> None:

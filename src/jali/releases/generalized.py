@@ -19,7 +19,7 @@ from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts, Ints
 from jali.progress import Step, watched
-from jali.releases.asked import budget_of, failure, node_of, require_two
+from jali.releases.asked import budget_of, failure, node_of, require_table, require_two
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.display import Show, shows_of
 from jali.releases.pdf import Shift, Start, shift_of
@@ -315,6 +315,7 @@ def generalize(
     groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
     `towards` below 1 one between even shares and that).
     """
+    require_table("generalize", table)
     required = principles_of(principles)
     budget = budget_of(suppress)
     require_two(table)
@@ -344,6 +345,7 @@ def generalize(
 
 def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> Nodes:
     """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
+    require_table("minimal", table)
     table = only_present(table)
     with watched("searching the lattice", on_step) as step:
         return Lattice(table, principles_of(principles), on_step=step).minimal_nodes()

@@ -17,7 +17,7 @@ from jali.errors import InputError
 from jali.principles.base import Principle, exact, principles_of
 from jali.principles.counts import Bools, Ints
 from jali.progress import Step, watched
-from jali.releases.asked import budget_of, require_two
+from jali.releases.asked import budget_of, require_table, require_two
 from jali.releases.base import fresh_order
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Generalized, Requirement, manifest_of, mean_weight
@@ -126,6 +126,7 @@ def partition(
     what it starts from ("taxonomy": its node, "set": its values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     """
+    require_table("partition", table)
     required = principles_of(principles)
     share = budget_of(suppress)
     require_two(table)

@@ -11,7 +11,7 @@ from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
-from jali.releases.asked import budget_of, require_two
+from jali.releases.asked import budget_of, require_table, require_two
 from jali.releases.display import Show
 from jali.releases.generalized import Requirement
 from jali.releases.partitioned import Partitioned
@@ -54,10 +54,13 @@ def recode(
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
     first depends on sizes alone.
     """
+    require_table("recode", table)
     required = principles_of(principles)
     budget = int(budget_of(suppress) * table.rows)
     require_two(table)
     table = only_present(table)
+    if not isinstance(show, str):
+        raise InputError("recode shows all columns alike", got=f"show={show!r}", do='give one display: show="pdf"')
     if show not in (*SHOWS, "pdf"):
         raise InputError(f'no show "{show}"', do=nearest(str(show), (*SHOWS, "pdf")))
     shift = shift_of({"": show}, towards, start)

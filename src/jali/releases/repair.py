@@ -14,10 +14,12 @@ from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, exact, principles_of
 from jali.principles.counts import GivenCounts
-from jali.releases.base import Manifest, Release, fresh_order, load
+from jali.releases.asked import release_of
+from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.covers import cover_of
 from jali.releases.generalized import WEIGHT_DIGITS, Generalized, Requirement
 from jali.releases.published import Published, trimmed
+from jali.releases.summary import an
 from jali.search.suppress import breaking, first_union_that_holds
 
 
@@ -27,9 +29,9 @@ def repair(release: Release | str | Path, principles: Requirement, *, suppress: 
     Works on what is published, not on the original. `suppress` is the largest share of rows that may be suppressed.
     Publish the result instead of the first release, never beside it: the difference would give the groups away.
     """
-    found = load(release) if isinstance(release, (str, Path)) else release
+    found = release_of("repair", release)
     if not isinstance(found, Generalized):
-        raise InputError(f"a {found.kind} release cannot be repaired", do="repair a generalized one")
+        raise InputError(f"{an(found.kind)} release cannot be repaired", do="repair a generalized one")
     budget = exact("suppress", suppress)
     if not 0 <= budget <= 1:
         raise InputError("suppress is a share of the rows, at least 0 and at most 1", got=repr(suppress))

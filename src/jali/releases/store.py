@@ -97,12 +97,16 @@ def _check_target(target: Path, overwrite: bool) -> None:
 
 def _is_release(folder: Path) -> bool:
     """Whether everything in the folder was written by `write`, so that nothing else is lost with it."""
+    return {path.name for path in folder.iterdir()} <= release_files(folder)
+
+
+def release_files(folder: Path) -> set[str]:
+    """The names of the files that `write` put into a folder; none where it holds no release."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        ours = {MANIFEST, *manifest["files"]} if {"format_version", "jali", "kind"} <= set(manifest) else set()
-    except (ValueError, KeyError, TypeError, FileNotFoundError):
-        return False
-    return {path.name for path in folder.iterdir()} <= ours
+        return {MANIFEST, *manifest["files"]} if {"format_version", "jali", "kind"} <= set(manifest) else set()
+    except (ValueError, KeyError, TypeError, OSError):
+        return set()
 
 
 def _reason(problem: OSError) -> str:
@@ -196,7 +200,7 @@ def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
                 raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
             if facts["table"] is not None:  # else a picture beside the tables
                 tables[facts["table"]] = _read_table(file, broken=breaks != facts["rows"] + 1)
-        except (OSError, pa.ArrowException) as problem:
+        except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
             reason = _reason(problem) if isinstance(problem, OSError) else "not a table"
             raise InputError(f"{file} cannot be read", got=reason, do="get the release again") from None
     return tables, manifest
@@ -209,7 +213,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version, files = manifest["format_version"], manifest["files"]
-        well_formed = all({"table", "rows", "sha256"} <= set(facts) for facts in files.values())
+        well_formed = all(_is_file(facts) for facts in files.values())
     except OSError as problem:
         raise InputError(f"{path} cannot be read", got=_reason(problem)) from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -223,12 +227,18 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def _is_file(facts: Any) -> bool:
+    """Whether this is what a manifest says of a file."""
+    table, rows, digest = facts["table"], facts["rows"], facts["sha256"]
+    return isinstance(table, (str, type(None))) and isinstance(rows, int) and isinstance(digest, str)
+
+
 def _read_table(path: Path, *, broken: bool) -> pa.Table:
     """A table as text; `broken`: some value holds a line break, so that lines cannot be read side by side."""
     if path.suffix == ".parquet":
         return pq.read_table(path)
     with path.open(encoding="utf-8", newline="") as file:
-        header = next(csv.reader(file))
+        header = next(csv.reader(file), [])
     return pacsv.read_csv(
         path,
         pacsv.ReadOptions(block_size=1 << 24 if broken else 1 << 20),

@@ -22,6 +22,8 @@ UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
 OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
 """What hiding who is in a table does not cover besides."""
+LONGEST = 60
+"""A cell of more letters is cut where it is shown to people; the published files have all of it."""
 DISPLAYS = {
     "taxonomy": "the smallest node that covers each group",
     "interval": "the interval of each group",
@@ -44,6 +46,24 @@ def many(number: int, one: str, more: str | None = None) -> str:
     ('1 group', '3,000 groups', '2 people')
     """
     return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def an(noun: str) -> str:
+    """A noun and its article.
+
+    >>> an("angel release"), an("marginals release")
+    ('an angel release', 'a marginals release')
+    """
+    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+
+
+def cut(cell: str) -> str:
+    """A cell as it is shown to people: its first letters where it is long.
+
+    >>> cut("{a: 0.5, b: 0.5}"), len(cut("{" + 40 * "a: 0.025, "))
+    ('{a: 0.5, b: 0.5}', 60)
+    """
+    return cell if len(cell) <= LONGEST else cell[: LONGEST - 1] + "…"
 
 
 def not_covered(release: Generalized) -> tuple[str, ...]:
@@ -140,9 +160,9 @@ def column_line(column: Published) -> str:
     assert column.facts is not None
     if column.generalized_by_group:
         example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
-        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {example}"
+        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {cut(example)}"
     height = column.facts["levels"][-1]["level"]
     chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
-    shown = "always *" if column.level == height else f"like {example}" if example else "empty or *"
+    shown = "always *" if column.level == height else f"like {cut(example)}" if example else "empty or *"
     return f"{column.name}: level {column.level} of {height}, {shown}{chosen}"

@@ -14,17 +14,19 @@ import pyarrow as pa
 
 from jali.encoding.native import to_native
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError, nearest
+from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, exact, plain, principles_of
 from jali.principles.parameters import Number
 from jali.progress import Step, watched
+from jali.releases.asked import require_table, require_two
 from jali.releases.base import Release
 from jali.releases.generalized import Requirement
 from jali.reports.frontier_cache import Cache
-from jali.reports.frontier_methods import METHODS, Method, Options, methods_of
+from jali.reports.frontier_methods import METHODS, Method, Options, methods_of, sections_of
 from jali.reports.frontier_points import Part, Point
 from jali.reports.frontier_strengths import Knob, knob
 from jali.reports.frontier_text import reasons, table_of_text
+from jali.utility.loss import inferred_beside
 from jali.utility.queries import Workload, workload
 from jali.writing import put_file
 
@@ -155,13 +157,14 @@ def frontier(
     of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
     {"generalize": {"suppress": 0.01}}. `resume` is a private file from which an interrupted run continues.
     """
-    if not isinstance(table, Table):
-        raise InputError("frontier needs a jali table", do="use jali.read or jali.table")
+    require_table("frontier", table)
     chosen, turned = methods_of(methods), knob(principles_of(requirement), vary)
-    accepted = _accepted(accept)
+    sections = sections_of(options)
+    accepted = _accepted(accept, turned.requirement, sections)
+    require_two(table)
     _check(table, turned.requirement)
     asked = workload(table, queries, volume=volume, seed=seed)
-    made = _Run(table, turned, asked, seed, _sections(options), Cache.open(resume, table))
+    made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table))
     every = [(method, value) for value in turned.values(strengths) for method in chosen]
     points = []
     with watched("comparing methods", on_step) as step:
@@ -176,9 +179,17 @@ def frontier(
     )  # fmt: skip
 
 
-def _accepted(names: Iterable[str]) -> frozenset[str]:
+def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options: Sections) -> frozenset[str]:
+    """The methods that are accepted; what one of them does not keep at all nobody can accept."""
     wanted = [names] if isinstance(names, str) else list(names)
-    return frozenset(method.name for method in methods_of(wanted)) if wanted else frozenset()
+    found = methods_of(wanted) if wanted else ()
+    for method in found:
+        for principle in requirement:
+            sense = method.sense(principle, options.get(method.section, {}))
+            if sense.met == "no":
+                what = f"accept: {method.name} does not keep {principle!r} in any sense"
+                raise InputError(what, got=sense.words, do="leave it out of accept, or the principle out")
+    return frozenset(method.name for method in found)
 
 
 def _check(table: Table, requirement: tuple[Principle, ...]) -> None:
@@ -192,13 +203,6 @@ def _check(table: Table, requirement: tuple[Principle, ...]) -> None:
 def sections_known() -> tuple[str, ...]:
     """The names under which options may be given."""
     return tuple(dict.fromkeys(method.section for method in METHODS.values()))
-
-
-def _sections(options: Sections | None) -> Sections:
-    for name in options or {}:
-        if name not in sections_known():
-            raise InputError(f'options: no method "{name}"', do=nearest(str(name), sections_known()))
-    return dict(options or {})
 
 
 @dataclass(frozen=True)
@@ -233,11 +237,18 @@ class _Run:
         started = time.monotonic()
         try:
             release = method.release(self.table, required, options, step)
-            error = self.asked.errors(release.estimate()).average
         except (InputError, InfeasibleError) as problem:  # what is said of one method is no reason to hide the others
             return Point(method.name, value, seconds=time.monotonic() - started, reason=str(problem))
         parts = tuple(Part(repr(p), *method.sense(p, options)) for p in required)
         return Point(
-            method.name, value, float(release.manifest.metrics["kl"]), None if math.isnan(error) else error, parts,
+            method.name, value, float(release.manifest.metrics["kl"]), self._error(release), parts,
             time.monotonic() - started,
         )  # fmt: skip
+
+    def _error(self, release: Release) -> float | None:
+        """The query error as `measure` has it; None where it is not defined, which is no reason to hide a release."""
+        try:
+            error = self.asked.errors(inferred_beside(release, self.table)[1]).average
+        except InputError:
+            return None
+        return None if math.isnan(error) else error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -110,6 +111,7 @@ def _anatomy(table: Table, required: tuple[Principle, ...], options: Options, st
     """People are dealt into buckets where the promises say how many values each needs, else the table is cut."""
     dealt = all(isinstance(p, (FrequencyDiversity, DistinctDiversity)) for p in required)
     dealt &= len({getattr(p, "sensitive", None) for p in required}) == 1 and options.get("generalized") is not True
+    dealt &= not options.keys() & {"mode", "split"}  # they say how a table is cut
     own: Options = {"buckets": "anatomy" if dealt else "partition"}
     return anatomize(table, required, on_step=step, **{**own, **options})
 
@@ -133,6 +135,34 @@ _EVERY = (
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _EVERY}
 """The methods by name, in the order in which they are shown."""
+
+_FUNCTIONS: Mapping[str, Callable[..., Release]] = {
+    "generalize": generalize, "partition": partition, "recode": recode, "anatomize": anatomize, "angel": angelize,
+    "marginals": marginals,
+}  # fmt: skip
+KEYWORDS: Mapping[str, tuple[str, ...]] = {
+    section: tuple(name for name, parameter in inspect.signature(function).parameters.items()
+                   if parameter.kind is parameter.KEYWORD_ONLY and name != "on_step")
+    for section, function in _FUNCTIONS.items()
+}  # fmt: skip
+"""The options that may be given, by section."""
+
+
+def sections_of(options: Mapping[str, Options] | None) -> Mapping[str, Options]:
+    """Keyword arguments by section, each of which the function of that section knows."""
+    form = 'write e.g. options={"partition": {"mode": "relaxed"}}'
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError("options are keyword arguments by function", got=repr(options), do=form)
+    for section, given in (options or {}).items():
+        if section not in KEYWORDS:
+            raise InputError(f'options: no method "{section}"', do=nearest(str(section), KEYWORDS))
+        if not isinstance(given, Mapping):
+            raise InputError(f'options: those of "{section}" are keyword arguments', got=repr(given), do=form)
+        for name in given:
+            if name not in KEYWORDS[section]:
+                do = nearest(str(name), KEYWORDS[section])
+                raise InputError(f'options: "{section}" has no option "{name}"', do=do)
+    return dict(options or {})
 
 
 def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:

@@ -191,10 +191,19 @@ def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[fl
 
 def _scale(axes: Axes, axis: _Axis, values: list[float]) -> None:
     if values and min(values) > 0 and max(values) > SPIKE * min(values):
-        axes.set_yscale("log")
+        _log_scale(axes, max(values) / min(values))
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(lambda value, _: axis.tick(float(f"{value:.6g}")))
+
+
+def _log_scale(axes: Axes, times: float) -> None:
+    """Powers of ten at the long ticks; over few of them also 2 and 5 times those, else too few ticks have a figure."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if times < 1000 else (1,)))
+    axes.yaxis.set_minor_formatter(NullFormatter())  # its own would write LaTeX
 
 
 def _percent(share: float) -> str:

@@ -30,7 +30,7 @@ class Point:
     method: str
     strength: Number
     kl: float | None = None  # nats
-    error: float | None = None  # the mean relative error of the workload; None where no question has an answer
+    error: float | None = None  # the mean relative error of the workload; None where it is not defined
     parts: tuple[Part, ...] = ()
     seconds: float = 0.0
     reason: str | None = None

@@ -28,10 +28,10 @@ def percentage(share: float | None) -> str:
     """An error in per cent.
 
     >>> percentage(0.1234), percentage(0.00042), percentage(None)
-    ('12.3 %', '0.042 %', 'not known')
+    ('12.3 %', '0.042 %', 'not defined')
     """
     if share is None:
-        return "not known"
+        return "not defined"
     return f"{share * 100:,.1f} %" if share >= 0.001 or share == 0 else f"{share * 100:.2g} %"
 
 
@@ -56,7 +56,9 @@ def reasons(frontier: Frontier) -> Iterator[str]:
 
 def _chosen(frontier: Frontier, chosen: Point, meeting: Sequence[Point]) -> str:
     begin = f"{chosen.method} is recommended for {required(frontier)}: "
-    figures = f"{chosen.kl:.4f} nats, with an average query error of {percentage(chosen.error)}"
+    answers = "a query error that is not defined" if chosen.error is None else (
+        f"an average query error of {percentage(chosen.error)}")  # fmt: skip
+    figures = f"{chosen.kl:.4f} nats, with {answers}"
     if len(meeting) == 1:
         return f"{begin}it is the only method here that meets all of it ({figures})."
     ties = [point for point in meeting if point.rank[0] == chosen.rank[0]]

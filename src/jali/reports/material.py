@@ -15,7 +15,7 @@ from jali.releases.base import Release
 from jali.risk.audit import audit
 from jali.risk.figures import Audit
 from jali.utility.attributes import Association, Distribution, association, distribution
-from jali.utility.loss import Measures, measure
+from jali.utility.loss import Measures, inferred_beside, measure
 from jali.utility.queries import QueryErrors, workload
 
 VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -116,9 +116,14 @@ class Material:
     @cached_property
     def errors(self) -> list[QueryErrors] | Missing:
         """How well random questions are answered, by volume, against the original."""
-        original, estimate = self.original, self.estimate
-        if original is None or isinstance(estimate, Missing):
-            return Missing("no original") if original is None else estimate
+        original = self.original
+        if original is None:
+            return Missing("no original")
         groups = self.manifest["counts"].get("groups") or 1
         asked = min(max(ASKED // groups, QUERIES[0]), QUERIES[1])
-        return attempt(lambda: [workload(original, asked, volume=v, seed=SEED).errors(estimate) for v in VOLUMES])
+
+        def answered() -> list[QueryErrors]:
+            table, estimate = inferred_beside(self.release, original)
+            return [workload(table, asked, volume=v, seed=SEED).errors(estimate) for v in VOLUMES]
+
+        return attempt(answered)

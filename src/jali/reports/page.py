@@ -11,6 +11,7 @@ from jali.charts import require_plots
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.releases.base import Release, load
+from jali.releases.store import release_files
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
 from jali.reports.kinds import a_kind, alike
@@ -43,8 +44,9 @@ class Report:
     edition: Edition
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the page into a file, whole or not at all."""
+        """Write the page into a file, whole or not at all; not among the files of a release."""
         target = Path(path)
+        require_outside(target)
         put_file(target, lambda file: _write(file, self.html), overwrite=overwrite)
         return target
 
@@ -53,6 +55,15 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({self.title!r}, {self.edition} edition, {len(self.html.encode()):,} bytes)"
+
+
+def require_outside(target: Path) -> None:
+    """Raise InputError where a file would lie in the folder of a release, which holds its own files and no other."""
+    folder = target.parent.resolve()
+    if any(release_files(place) for place in (folder, *folder.parents)):
+        raise InputError(
+            "a report must not lie in the folder of a release, which is handed out as it is", do="name another place"
+        )
 
 
 def _write(file: Path, text: str) -> None:
@@ -70,6 +81,8 @@ def report(
     require_plots()
     if public and original is not None:
         raise InputError("the public edition does not use the original", do="leave the original out")
+    if title is not None and not isinstance(title, str):
+        raise InputError("title must be text", got=repr(title))
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, Release):
         raise InputError("a report is about a release", got=type(found).__name__, do="pass a release or its folder")

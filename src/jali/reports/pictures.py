@@ -13,7 +13,7 @@ from jali.encoding.hierarchy import Hierarchy
 from jali.errors import InputError
 from jali.releases.base import Release
 from jali.releases.marginals import Marginals
-from jali.releases.summary import many
+from jali.releases.summary import an, many
 from jali.reports.boxes import boxes
 from jali.reports.graphs import Look, Spot, graph
 from jali.search.lattice import Nodes
@@ -68,7 +68,7 @@ def _levels(chosen: Any) -> Mapping[str, int]:
     if isinstance(chosen, Release):
         levels: Mapping[str, int] = getattr(chosen, "levels", {})
         if not levels:
-            raise InputError(f"a {chosen.kind} release is no node of a lattice", do="leave chosen= out")
+            raise InputError(f"{an(chosen.kind)} release is no node of a lattice", do="leave chosen= out")
         return levels
     return chosen or {}
 

@@ -11,7 +11,7 @@ from jali.encoding import values as v
 from jali.releases.buckets import Buckets
 from jali.releases.marginals import Marginals
 from jali.releases.published import Published
-from jali.releases.summary import column_line, individual_line, many
+from jali.releases.summary import column_line, cut, individual_line, many
 from jali.reports.kinds import a_kind
 from jali.reports.material import Material
 from jali.reports.parts import Section, bullets, figure, paragraphs, sentence
@@ -79,7 +79,7 @@ def _first_rows(name: str, table: pa.Table) -> Html:
     columns = [_texts(first[column]) for column in first.column_names]
     rest = table.num_rows - first.num_rows
     caption = f"Table “{name}”, its first rows" + (f" ({rest:,} more follow)" if rest else "")
-    rows = [["" if text is None else text for text in row] for row in zip(*columns, strict=True)]
+    rows = [["" if text is None else cut(text) for text in row] for row in zip(*columns, strict=True)]
     numbers = [i for i, c in enumerate(columns) if c and all(t is None or _is_number(t) for t in c)]
     return html_table(first.column_names, rows, caption=caption, numbers=numbers)
 

@@ -23,15 +23,25 @@ def columns(m: Material) -> Section:
     title = "Column by column"
     private = m.original is not None
     said = (
-        "What an analyst infers from the release, with people spread evenly within what a cell covers, beside the "
-        "original. The distance is the share of people that would "
-        "have to move from class to class to make them equal."
+        f"What an analyst infers from the release, {_spread(m)}, beside the original. The distance is the share of "
+        "people that would have to move from class to class to make them equal."
         if private
-        else "What an analyst infers from the release, with people spread evenly within what a cell covers."
+        else f"What an analyst infers from the release, {_spread(m)}."
     )
     drawn = [_column(found, name, f"column-{i}") for i, (name, found) in enumerate(m.distributions.items())]
     body = joined([paragraphs(said), element("div", *drawn, class_="pair")])
     return Section("columns", title, body, confidential=private)
+
+
+def _spread(m: Material) -> str:
+    """How people are spread over the values that a cell stands for, by what the cells show."""
+    quasi = [column for column in getattr(m.release, "columns", ()) if column.role == "quasi"]
+    told = ["weights" in (column.facts or {}) for column in quasi]
+    if not any(told):
+        return "with people spread evenly within what a cell covers"
+    if all(told):
+        return "with people spread within a cell as its distribution says"
+    return "with people spread as a cell's distribution says, and evenly within what a cell without one covers"
 
 
 def _column(found: Distribution | Missing, name: str, place: str) -> Html:

@@ -13,7 +13,8 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import exact, whole_number
 from jali.principles.counts import Bools, Cells, Ints
-from jali.releases.base import Release, load
+from jali.releases.asked import release_of
+from jali.releases.base import Release
 from jali.releases.summary import many
 from jali.risk.gallery import Attack, Gallery, percent
 from jali.risk.links import Links, links, public_table
@@ -41,7 +42,7 @@ def attacks(
     file with the same quasi-identifiers, which the attacker looks up; by default he looks up everybody of the original.
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
-    found = load(release) if isinstance(release, (str, Path)) else release
+    found = release_of("attacks", release)
     if not isinstance(original, Table):
         raise InputError("the original must be a table", got=type(original).__name__, do="make one: jali.table(…)")
     least = exact("threshold", threshold)

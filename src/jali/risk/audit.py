@@ -96,6 +96,9 @@ def audit(
 def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
     if isinstance(what, Table):
         return what
+    if quasi is None and not hasattr(what, "columns"):
+        takes = "audit takes a release, its folder, a list of releases, a jali table or a frame"
+        raise InputError(takes, got=type(what).__name__)
     if quasi is None:
         do = 'audit(frame, quasi=["age", "zip"], sensitive=["disease"])'
         raise InputError("to audit a frame, name its columns", do=do)

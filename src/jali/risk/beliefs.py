@@ -18,6 +18,7 @@ from jali.errors import InputError
 from jali.releases.base import Release, load
 from jali.releases.generalized import Generalized
 from jali.releases.original import node_numbers
+from jali.releases.summary import an
 from jali.show import lines_of
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,7 @@ def beliefs(
     """
     found = load(release) if isinstance(release, (str, Path)) else release
     if not isinstance(found, Generalized):
-        raise InputError(f"beliefs are not defined for a {found.kind} release")
+        raise InputError(f"beliefs are not defined for {an(found.kind)} release")
     if any(column.generalized_by_group for column in found.of_role("quasi")):
         raise InputError("beliefs are not defined for a partitioned release", do="generalize the table instead")
     counts = found.counts()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import principles_of
-from jali.releases.asked import failure, node_of, require_two
+from jali.releases.asked import failure, node_of, require_table, require_two
 from jali.releases.generalized import Generalized, Requirement, generalize
 from jali.releases.present import only_present
 from jali.search.lattice import Lattice
@@ -24,6 +24,7 @@ def chain(table: Table, principles: Requirement, chain: Iterable[Mapping[str, in
     before. By default it leads from the table as it is to the table fully generalized, and at each step raises the
     column that is the least way up its hierarchy, the first of equal ones, so that all columns lose detail alike.
     """
+    require_table("chain", table)
     required = principles_of(principles)
     require_two(table)
     present = only_present(table)
@@ -52,9 +53,11 @@ def _even(top: Levels) -> list[Levels]:
 
 
 def _given(table: Table, chain: Iterable[Mapping[str, int]]) -> list[Levels]:
-    nodes = [node_of(table, levels) for levels in chain]
-    if not nodes:
-        raise InputError("the chain has no node", do="list levels by column, finest first")
+    listed = tuple(chain) if isinstance(chain, Iterable) else ()
+    if not listed or not all(isinstance(levels, Mapping) for levels in listed):
+        do = 'list levels by column, finest first, e.g. [{"age": 0}, {"age": 1}]'
+        raise InputError("a chain is a list of nodes, at least one", do=do)
+    nodes = [node_of(table, levels) for levels in listed]
     for number, (low, high) in enumerate(pairwise(nodes), 2):
         if any(a > b for a, b in zip(low, high, strict=True)):
             raise InputError(f"node {number} of the chain is finer than the one before", do="list coarser nodes later")

@@ -86,6 +86,8 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     >>> curve([[2, 2, 1], [2, 1, 1, 1]], range(3)).negations
     (0.4, 0.6666666666666666, 1.0)
     """
+    if not isinstance(ks, Iterable):
+        raise InputError("ks are numbers of facts, several", got=repr(ks), do=f"write e.g. [{ks}] or range(14)")
     asked = tuple(whole_number("k", k, least=0) for k in ks)
     if not asked:
         raise InputError("no k was given", do="write e.g. range(14)")

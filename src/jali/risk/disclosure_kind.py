@@ -17,7 +17,7 @@ def bound_kind(release: Release) -> Kind | None:
     they do if rows are suppressed, recoded, divided among equals or shown by nodes that are wider than the groups, the
     attacker knows less, and the figure is an upper bound.
     """
-    if release.kind == "buckets":
+    if release.kind in ("buckets", "concealed"):  # concealed groups that overlap in the public table are refused
         return "exact"
     if release.kind == "angel":  # of a person the bucket is known, and the batch is one of several
         return "at most"

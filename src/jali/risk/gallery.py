@@ -20,12 +20,12 @@ class Attack:
 
     name: str
     attacker: str  # who can do it, and what he knows, in words
-    exposed: int  # people about whom the attacker becomes as sure as the threshold says
+    exposed: int | None  # people about whom the attacker becomes as sure as the threshold says; None: not computed
     people: int  # of so many
     right: int | None = None  # of the exposed, those who do have the value that the attacker believes
     figures: Mapping[str, int | float] = field(default_factory=dict)
     cases: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what was not looked at
+    notes: tuple[str, ...] = ()  # what was not looked at; the reason where nothing was computed
 
     def to_dict(self) -> dict[str, Any]:
         """The attack as JSON."""
@@ -42,6 +42,8 @@ class Attack:
 
     def lines(self) -> list[str]:
         """The attack in lines of text."""
+        if self.exposed is None:
+            return [self.name, f"  {self.attacker}", *(f"  not computed: {note}" for note in self.notes)]
         share = self.exposed / self.people if self.people else 0.0
         rows = [("people exposed", f"{self.exposed:,} of {self.people:,} ({share:.1%})")]
         if self.right is not None and self.exposed:

@@ -17,7 +17,9 @@ from pathlib import Path
 from jali.errors import InputError
 from jali.estimates.overlap import overlap
 from jali.releases.base import Release, load
+from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
+from jali.releases.summary import an
 from jali.risk.joint_beliefs import figures_of
 from jali.risk.joint_figures import JointAudit, JointAudits
 from jali.risk.joint_sides import Key, plan_of, side_of, weights_of
@@ -48,8 +50,13 @@ def _plain(release: Release) -> Generalized:
         )
     if not isinstance(release, Generalized):
         raise InputError(
-            f"a {release.kind} release cannot be audited together with another",
+            f"{an(release.kind)} release cannot be audited together with another",
             do="its values are not tied to rows, so worlds cannot be counted value by value; audit it alone",
+        )
+    if isinstance(release, Concealed):
+        raise InputError(
+            "a concealed release cannot be audited together with another",
+            do="what it promises is judged beside the public table, not beside a release; audit it alone",
         )
     if release.people is not None:
         raise InputError("a joint audit is not defined where a person can have several rows", do="audit them alone")

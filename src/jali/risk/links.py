@@ -19,6 +19,7 @@ from jali.releases.base import Release
 from jali.releases.display import holder_sets
 from jali.releases.original import node_numbers
 from jali.releases.published import Published
+from jali.releases.summary import an
 
 AT_ONCE = 1 << 27
 """How many pairs of combinations and groups are looked at together."""
@@ -131,7 +132,7 @@ def quasi_of(release: Release) -> tuple[Published, ...]:
     """The published quasi-identifiers; an error for a kind of release that has none row by row."""
     of_role: Callable[[str], tuple[Published, ...]] | None = getattr(release, "of_role", None)
     if of_role is None or getattr(release, "group_of_rows", None) is None:
-        raise InputError(f"attacks are not defined for a {release.kind} release")
+        raise InputError(f"attacks are not defined for {an(release.kind)} release")
     return of_role("quasi")
 
 

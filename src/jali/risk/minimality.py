@@ -12,7 +12,8 @@ from jali.principles.base import hold
 from jali.principles.counts import Counts, Ints
 from jali.releases.generalized import Generalized
 from jali.releases.original import node_numbers
-from jali.releases.summary import many
+from jali.releases.published import Published
+from jali.releases.summary import an, many
 from jali.risk.count_worlds import Budget, TooManyError
 from jali.risk.gallery import Attack
 from jali.risk.links import runs
@@ -64,7 +65,7 @@ def minimality(scene: Scene) -> Attack:
         return Attack("minimality", OF_NO_USE, 0, people, 0)
     why_not = _why_not(scene)
     if why_not is not None:
-        return Attack("minimality", ATTACKER, 0, people, notes=(why_not,))
+        return Attack("minimality", ATTACKER, None, people, notes=(why_not,))
     learnt: list[Learnt] = []
     tally = {"rejected finer groupings": 0, "of them to be expected anyway": 0}
     uncounted, budget = 0, Budget(WAYS)
@@ -124,7 +125,7 @@ def _case(scene: Scene, one: Learnt) -> str:
 def _why_not(scene: Scene) -> str | None:
     """Why nothing can be computed for a release."""
     release, method = scene.release, scene.release.manifest.method
-    unknown = str(method.get("known_algorithm", f"what the algorithm of a {release.kind} release gives away"))
+    unknown = str(method.get("known_algorithm", f"what the algorithm of {an(release.kind)} release gives away"))
     if not isinstance(release, Generalized):
         return unknown
     if len(release.of_role("sensitive")) != 1:
@@ -138,7 +139,7 @@ def _why_not(scene: Scene) -> str | None:
     if method.get("name") == "partition" and method.get("mode") == "strict":
         return _hierarchies_missing(scene)
     if method.get("name") == "generalize":
-        return None
+        return _levels_missing(scene)
     return unknown
 
 
@@ -155,6 +156,38 @@ def _hierarchies_missing(scene: Scene) -> str | None:
     return None
 
 
+def _levels_missing(scene: Scene) -> str | None:
+    """Where groups show a column in their own way, its levels here must be those that they were formed by."""
+    assert isinstance(scene.release, Generalized)
+    quasi = scene.release.of_role("quasi")
+    if not any(published.generalized_by_group for published in quasi):
+        return None
+    codes = scene.original.frequencies.codes
+    names = [column.name for column in scene.original.quasi]
+    nodes = []
+    for published in quasi:
+        shown = _shown(scene, published)
+        if shown is None:
+            return f'what the algorithm gives away, since the hierarchy of "{published.name}" is not known here'
+        nodes.append(shown[codes[:, names.index(published.name)]])
+    of_nodes, group = np.unique(np.stack(nodes), axis=1, return_inverse=True)
+    pairs = np.unique(np.stack([group.reshape(-1), scene.links.only]), axis=1)
+    if not pairs.shape[1] == of_nodes.shape[1] == scene.cells.groups:
+        return "what the algorithm gives away, since the hierarchies that groups were formed by are not known here"
+    return None
+
+
+def _shown(scene: Scene, published: Published) -> Ints | None:
+    """The node that each value of a column has in a full-domain generalization, shown or only behind its groups."""
+    assert isinstance(scene.release, Generalized)
+    column = scene.original[published.name]
+    if not published.generalized_by_group:
+        return node_numbers(published, column)
+    level = scene.release.levels[published.name]
+    assert column.hierarchy is not None
+    return column.hierarchy.maps[level].astype(np.int64) if level <= column.hierarchy.height else None
+
+
 # -- what was rejected -------------------------------------------------------------------------------------------
 
 
@@ -168,7 +201,8 @@ def _children(scene: Scene) -> Iterator[Rejected]:
         column = scene.original[published.name]
         hierarchy = column.hierarchy
         assert hierarchy is not None
-        shown = node_numbers(published, column)
+        shown = _shown(scene, published)
+        assert shown is not None
         for nodes in reversed(hierarchy.maps[:-1]):
             inside = len(np.unique(nodes.astype(np.int64) * (int(shown.max()) + 2) + shown)) == len(np.unique(nodes))
             key = scene.links.only * (int(nodes.max()) + 1) + nodes[codes[:, names.index(published.name)]]

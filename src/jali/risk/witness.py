@@ -14,6 +14,7 @@ from jali.principles.base import whole_number
 from jali.principles.worst_case import Buckets as Worst
 from jali.principles.worst_case import by_negations, of_sparse
 from jali.principles.worst_case_exact import Share, worst_attack
+from jali.releases.summary import many
 from jali.risk.buckets import Buckets, What, buckets_of
 from jali.risk.knowledge import Atom, Facts, Implication, Person, require_facts
 
@@ -76,8 +77,8 @@ def witness(
     """The worst that an attacker who knows k facts can know, and what it discloses: as much as `maximum` says.
 
     A person is the `index`-th of a bucket, in published order; in sentences the number of the published row, from 1,
-    with its quasi-identifiers. `names` gives rows (from 0) names for whoever holds the original; they are not stored. A
-    negation is the implication that the paper writes it as: "if she has mumps, then she has flu".
+    with its quasi-identifiers. `names` gives all rows, or as a mapping some of them (from 0), names for whoever holds
+    the original; they are not stored. A negation is the implication that the paper writes it as: "if she has mumps, then she has flu".
     """
     k = whole_number("k", k, least=0)
     require_facts(knowledge)
@@ -133,7 +134,10 @@ def _named(buckets: Buckets, people: set[Person], names: Names | None) -> dict[P
         raise InputError("plain counts have no rows to name", do="leave names= out")
     if isinstance(names, str) or not isinstance(names, (Mapping, Sequence)):
         raise InputError("names must be a list, or a mapping from published rows", got=type(names).__name__)
+    if isinstance(names, Sequence) and len(names) != int(buckets.size.sum()):
+        do = "give one for each published row, or a mapping from the rows (from 0) that have one"
+        raise InputError(f"there are {int(buckets.size.sum()):,} published rows", got=many(len(names), "name"), do=do)
     rows = {person: buckets.row(person) for person in people}
     if isinstance(names, Mapping):
         return {person: str(names[row]) for person, row in rows.items() if row in names}
-    return {person: str(names[row]) for person, row in rows.items() if row < len(names)}
+    return {person: str(names[row]) for person, row in rows.items()}

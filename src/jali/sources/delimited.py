@@ -21,6 +21,7 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "ut
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BLOCK = 1 << 24
 _HEAD = 1 << 20
+_ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,15 @@ class Delimited:
                     return InputError(
                         f"{self.name}: {where} has {len(row)} fields",
                         got=f"{len(self.header)} in the header",
-                        do="correct the row or pass separator=",
+                        do="correct the row or pass separator= (--separator)",
                     )
                 if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
                     return InputError(
-                        f"{self.name}: {where} is not valid {self.encoding}", do='pass encoding=, e.g. "latin-1"'
+                        f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING
                     )
         except (csv.Error, UnicodeError):
             pass
-        return InputError(f"{self.name} cannot be read as CSV", do="check separator= and encoding=")
+        return InputError(f"{self.name} cannot be read as CSV", do="check separator= and encoding= (--separator, --encoding)")
 
 
 def _start(source: Path | bytes) -> bytes:

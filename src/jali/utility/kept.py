@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,9 @@ class Asked:
     ) -> Asked | None:  # fmt: skip
         """None where nothing of the sort is asked."""
         published = [column.name for column in original.columns if column.role != "other"]
+        if isinstance(rules, str) or not isinstance(rules, (bool, Iterable)):
+            do = f'write rules=["{rules}"]' if isinstance(rules, str) else "write rules=True for all columns"
+            raise InputError("rules must be True, False or a list of column names", got=repr(rules), do=do)
         listed = published if isinstance(rules, bool) else list(rules)
         for what, name in [("rules", name) for name in listed] + [("classify", classify)] * (classify is not None):
             if name not in published:

@@ -13,8 +13,10 @@ from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
 from jali.estimates.cover import Cover
+from jali.principles.base import whole_number
 from jali.releases.angel import Angel
-from jali.releases.base import Release, load
+from jali.releases.asked import release_of
+from jali.releases.base import Release
 from jali.releases.buckets import Buckets
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
@@ -27,6 +29,7 @@ from jali.releases.original import (
     holder_cover,
     holder_estimate,
 )
+from jali.releases.summary import an
 from jali.show import lines_of
 from jali.utility.classify import Classified
 from jali.utility.kept import Asked
@@ -136,12 +139,13 @@ def measure(
     `queries` so many random counts over all columns, each of about the share `volume` of the space of values, are asked
     of the release and of the table.
     """
-    found = load(release) if isinstance(release, (str, Path)) else release
+    found = release_of("measure", release)
     if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
-        raise InputError(f"a {found.kind} release cannot be measured")
+        raise InputError(f"{an(found.kind)} release cannot be measured")
     if domain not in (None, "declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
     require_original(found, original)
+    queries = whole_number("queries", queries, least=0)
     if isinstance(found, Concealed):
         original = found.widened(original)
     over = domain or original.domain
@@ -151,7 +155,7 @@ def measure(
     costs = _costs(found, original, over, covers)
     match = matching(found, original, covers) if isinstance(found, Generalized) else None
     if asked is not None and not isinstance(found, Generalized):
-        raise InputError(f"rules and classes are not measured for a {found.kind} release", do="leave them out")
+        raise InputError(f"rules and classes are not measured for {an(found.kind)} release", do="leave them out")
     kept = asked.answers(found, original, covers) if asked is not None and isinstance(found, Generalized) else {}
     errors = None
     if queries != 0:
@@ -181,6 +185,20 @@ def _costs(
     return vars(holder_costs(release, original, domain, covers))
 
 
+def inferred_beside(release: Release, original: Table, domain: Domain | None = None) -> tuple[Table, Estimate]:
+    """The table to ask, and what is inferred from its release over the holder's domain: both as `measure` has them.
+
+    A cell that has no declared domain covers what the holder's table says. With that, and a workload of the table,
+    `workload.errors(estimate)` is the query error of `measure`. Of kinds that `measure` refuses it is the release's own
+    estimate.
+    """
+    if not isinstance(release, (Generalized, Buckets, Angel, Marginals)):
+        return original, release.estimate()
+    require_original(release, original)
+    table = release.widened(original) if isinstance(release, Concealed) else original
+    return table, _estimate(release, table, domain or table.domain)
+
+
 def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> Estimate:
     """What is inferred from the release over the domain that it is measured in."""
     if isinstance(release, Marginals):
@@ -197,3 +215,6 @@ def require_original(release: Release, original: Table) -> None:
     if rows != original.rows:
         got = f"{rows:,} rows in the release, {original.rows:,} in the table"
         raise InputError("this is not the table that was published", got=got, do="compare with the original")
+    for facts in release.columns_facts():
+        if facts["role"] in ("quasi", "sensitive"):
+            original[facts["name"]]  # says which column it lacks

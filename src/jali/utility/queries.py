@@ -72,26 +72,39 @@ def workload(
     columns: Iterable[str] | None = None,
     domain: Domain | None = None,
 ) -> Workload:
-    """Random questions about the given columns (by default all quasi-identifiers and sensitive columns) of a table."""
+    """Random questions about the given columns of a table.
+
+    By default about all quasi-identifiers and sensitive columns, but for those of which every value is missing.
+    """
     number = whole_number("queries", queries)
     share = float(exact("volume", volume))
     if not 0 < share <= 1:
         raise InputError("volume must be above 0 and at most 1", got=str(volume))
-    named = [table[name] for name in columns] if columns is not None else [*table.quasi, *table.sensitive]
+    over = domain or table.domain
+    every = [*table.quasi, *table.sensitive]
+    if columns is None:
+        named = [column for column in every if len(_known(column, over))] or every
+    else:
+        named = [table[name] for name in columns]
     random = generator(seed)
-    asked = [_asked(column, domain or table.domain, number, share ** (1 / len(named)), random) for column in named]
+    asked = [_asked(column, over, number, share ** (1 / len(named)), random) for column in named]
     conditions = tuple(And(tuple(parts)) for parts in zip(*(tests for tests, _ in asked), strict=True))
     return Workload(conditions, _truth(table, named, [holds for _, holds in asked]), share)
+
+
+def _known(column: Column, domain: Domain) -> NDArray[np.intp]:
+    """The codes of the values that can be asked for: (values,)."""
+    return np.flatnonzero(column.mask(domain) & ~column.values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _asked(
     column: Column, domain: Domain, queries: int, share: float, random: np.random.Generator
 ) -> tuple[list[Condition], Bools]:
     """What is asked of a column, question by question, and which of its codes satisfy it: (questions, codes)."""
-    null = column.values.is_null().to_numpy(zero_copy_only=False)
-    known = np.flatnonzero(column.mask(domain) & ~null)
+    known = _known(column, domain)
     if len(known) == 0:
-        raise InputError(f'column "{column.name}" has no value to ask for')
+        do = "leave the column out: every value of it is missing"
+        raise InputError(f'column "{column.name}" has no value to ask for', do=do)
     many = min(len(known), int(np.ceil(len(known) * share - 1e-9)))
     ordered = column.kind in ("number", "date")
     holds = np.zeros((queries, len(column.values)), dtype=np.bool_)
