@@ -83,7 +83,7 @@ CASES: dict[str, tuple[Edit, tuple[str, ...]]] = {
     "suppress above 1": (job("[sensitive]", "[generalize]\nsuppress = 5\n[sensitive]"), ("suppress", "got 5")),
     "unknown level": (job("[sensitive]", "[generalize]\nlevels = { zip = 9 }\n[sensitive]"), ('"zip"', "0 to 5")),
     "invalid TOML": (job('zip = "mask"', "zip = mask"), ("job.toml", "not valid TOML", "line 5")),
-    "bad UTF-8": (latin, ("patients.csv", "row 5", "not valid utf-8", "encoding")),
+    "bad UTF-8": (latin, ("patients.csv", "row 5", "not valid utf-8", "--encoding", "encoding =")),
     "duplicate column names": (data("name,zip,age", "name,zip,zip"), ('"zip" occurs more than once',)),
     "output folder not empty": (filled_output, ("out is not empty", "--overwrite")),
     "output is a file": (job('"out"', '"patients.csv"'), ("is a file",)),

@@ -105,6 +105,8 @@ def test_what_is_wrong_is_one_line(short: Any, refused: Callable[..., str]) -> N
         (("--strengths", "0"), "k must be"),
         (("--accept", "everything"), 'no method "everything"'),
         (("--resume", "patients.csv"), "no file that a frontier can continue from"),
+        (("-o", "."), "is a folder; name a file"),
+        (("-o", ".", "--overwrite"), "is a folder; name a file"),
         (("-o", "out/frontier.html"), "must not lie in the folder that is handed out"),
         (("--resume", "out/kept.json"), "must not lie in the folder that is handed out"),
     ):

@@ -35,10 +35,13 @@ def test_with_the_original_it_is_the_private_edition(published: Any, how: tuple[
 
 
 def test_what_it_refuses(published: Any, refused: Any) -> None:
-    """Both editions at once, a private page among what is handed out, a file that is there, no release."""
+    """Both editions at once, a page among what is handed out, a file that is there, no release."""
     assert "does not use" in refused(published.jali("report", "out", "--public", "--job", "job.toml"))
     where = ("--job", "job.toml", "-o", "out/report.html")
     assert "handed out" in refused(published.jali("report", "out", *where))
+    assert "another place" in refused(published.jali("report", "out", "-o", "out/report.html"))
+    again = published.jali("publish", "job.toml", "--overwrite", "-q")
+    assert again.exit_code == 0, again.stderr
     (published / "report.html").write_text("mine", encoding="utf-8")
     assert "--overwrite" in refused(published.jali("report", "out"))
     assert (published / "report.html").read_text(encoding="utf-8") == "mine"

@@ -232,8 +232,54 @@ def test_nothing_follows_where_sizes_explain_a_rejection_or_levels_were_given() 
     assert small.exposed == 0
     assert small.figures["rejected finer groupings"] == small.figures["of them to be expected anyway"] == 1
     given = jali.attacks(jali.generalize(table, asked, levels={"zip": 1}), table)["minimality"]
-    assert given.exposed == 0
+    assert given.exposed is None
     assert given.notes
+
+
+DISPLAYS: dict[str, Any] = {"set": "set", "pdf": "pdf", "interval": {"a": "interval"}, "mixed": {"b": "pdf"}}
+
+
+@pytest.mark.parametrize("show", DISPLAYS)
+def test_what_groups_are_told_apart_by_does_not_depend_on_how_they_are_shown(show: str, tmp_path: Path) -> None:
+    """The same full-domain groups, each shown in its own way, are attacked alike, fresh or from the files."""
+    random, some = np.random.default_rng(3), 0
+    for round_ in range(8):
+        table, _ = random_table(random)
+        promises = [jali.KAnonymity(2), jali.DistinctDiversity(2)]
+        plain, own = jali.generalize(table, promises), jali.generalize(table, promises, show=DISPLAYS[show])
+        assert plain.levels == own.levels
+        expected = jali.attacks(plain, table, threshold=Fraction(1, 2))
+        for what in (own, own.save(tmp_path / str(round_))):
+            found = jali.attacks(what, table, threshold=Fraction(1, 2))
+            for one, other in zip(found.attacks, expected.attacks, strict=True):
+                assert (one.exposed, one.right, one.figures) == (other.exposed, other.right, other.figures)
+        some += expected["minimality"].figures["rejected finer groupings"] > 0
+    assert some
+
+
+def test_minimality_is_not_computed_where_the_hierarchies_of_groups_are_not_known() -> None:
+    """Sets do not tell by which bands they were formed; the other attacks need not know it."""
+    frame = pa.table({"a": [0, 1, 2, 3, 4, 5, 6, 7], "s": list("pqpqpqpq")})
+    made_from = jali.table(frame, quasi={"a": jali.bands(2, 4, low=0, high=7)}, sensitive=["s"])
+    release = jali.generalize(made_from, [jali.KAnonymity(4)], show="set")
+    assert release.levels == {"a": 2}
+    for other in (jali.suppress(), jali.bands(1, 3, low=0, high=7)):  # too few levels, other nodes
+        found = jali.attacks(release, jali.table(frame, quasi={"a": other}, sensitive=["s"]))
+        assert found["linkage"].figures["match exactly one group"] == 8
+        assert found["minimality"].exposed is None
+        assert "not known here" in found["minimality"].notes[0]
+
+
+@pytest.mark.parametrize("kind", ["suppress", "recode", "relaxed", "generalize"])
+def test_what_was_not_computed_is_not_told_as_nobody(kind: str) -> None:
+    table, _ = random_table(np.random.default_rng(1))
+    gallery = jali.attacks(MAKERS[kind](table), table)
+    found = gallery["minimality"]
+    assert (found.exposed, found.right, found.to_dict()["exposed"]) == (None, None, None)
+    told = found.lines()
+    assert [line.split() for line in told if "people exposed" in line] == [["people", "exposed", "not", "computed"]]
+    assert any(found.notes[0] in line for line in told)
+    assert found.notes[0]
 
 
 @pytest.mark.parametrize("seed", range(4))

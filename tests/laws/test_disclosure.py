@@ -366,7 +366,7 @@ def test_a_chain_that_does_not_rise_or_is_nowhere_safe_is_refused() -> None:
     table = jali.datasets.census(rows=300, seed=2)
     with pytest.raises(InputError, match="finer than the one before"):
         disclosure.chain(table, jali.Safety(0.9, 1), [{"age": 1}, {"sex": 1}])
-    with pytest.raises(InputError, match="no node"):
+    with pytest.raises(InputError, match="a list of nodes, at least one"):
         disclosure.chain(table, jali.Safety(0.9, 1), [])
     with pytest.raises(InfeasibleError, match="no node of the chain"):
         disclosure.chain(table, jali.Safety(0.9, 1), [{}, {"age": 1}])
@@ -440,7 +440,7 @@ def test_bad_questions_are_refused() -> None:
             disclosure.maximum([[1, 1]], k)  # type: ignore[call-overload]
     with pytest.raises(InputError, match='did you mean "negations"'):
         disclosure.maximum([[1, 1]], 1, knowledge="negation")  # type: ignore[call-overload]
-    with pytest.raises(InputError, match="no k"):
+    with pytest.raises(InputError, match="needs a list of numbers k"):
         disclosure.curve([[1, 1]], [])
     with pytest.raises(InputError, match="sensitive"):
         disclosure.maximum([[1, 1]], 1, sensitive="disease")

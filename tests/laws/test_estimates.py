@@ -366,6 +366,8 @@ def test_a_count_is_a_float_that_knows_its_bounds() -> None:
     assert (found + 1, round(found), found / 2) == (13.5, 12, 6.25)
     for same in (copy.copy(found), pickle.loads(pickle.dumps(found))):
         assert (same, same.low, same.high, same.assumes) == (12.5, 3, 40, ("a",))
+    rounded = Count(20.499999999999986)
+    assert (str(rounded), f"{rounded}", float(rounded)) == ("20.5", "20.5", 20.499999999999986)
     assert Count(3).exact
     refused(lambda: Count(3, low=4), "bounds")
     assert isinstance(three(), Estimate)

@@ -23,6 +23,7 @@ from jali.reports.frontier_methods import METHODS, Method, methods_of
 from jali.reports.frontier_page import page, pictures
 from jali.reports.frontier_points import Part, Point
 from jali.reports.frontier_strengths import DEFAULTS, knob
+from jali.reports.material import Material
 from jali.utility.queries import workload
 
 ALWAYS = ("lattice", "partition", "recode", "anatomy", "marginals", "pdf")
@@ -40,6 +41,13 @@ def people(rows: int = 80, *, seed: int = 0, sensitive: str = "ill") -> Any:
         sensitive: [("flu", "cold", "cancer")[i] for i in random.integers(3, size=rows)],
     }
     return jali.table(pa.table(data), quasi={"zip": jali.mask(), "age": jali.bands(2, 4)}, sensitive=[sensitive])
+
+
+def open_ended(seed: int) -> Any:
+    """Ages in bands without a lowest and a highest one, not all of which occur."""
+    random = np.random.default_rng(seed)
+    data = people(100, seed=seed).frame("arrow").drop(["age"]).append_column("age", [random.integers(20, 80, size=100)])
+    return jali.table(data, quasi={"zip": jali.mask(), "age": jali.bands(5, 10, 20)}, sensitive=["ill"])
 
 
 def divergence(table: Any, release: Any) -> float:
@@ -172,6 +180,58 @@ def test_angel_keeps_k_table_by_table_and_is_told_k_where_nobody_said_it(monkeyp
     assert method.sense(jali.TCloseness(0.2), {}).met == "yes"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_query_error_is_that_of_measure_where_no_domain_is_declared(seed: int) -> None:
+    """Bands without ends are published as `*` of nobody knows what; the holder knows, in every figure."""
+    table = open_ended(seed)
+    made = jali.frontier(table, REQUIREMENT, strengths=[], methods=SAME_EACH_TIME, queries=30, seed=seed)
+    assert {p.verdict for p in made.points} == {"all", "otherwise"}
+    for one in made.points:
+        found = jali.measure(made.release(table, method=one.method), table, queries=30, seed=seed).queries
+        assert found is not None
+        assert one.error == pytest.approx(found.average, rel=1e-12)
+
+
+def test_a_report_asks_as_measure_does_where_no_domain_is_declared() -> None:
+    """Volume by volume."""
+    table = open_ended(0)
+    release = jali.generalize(table, REQUIREMENT)
+    errors = Material(release, table).errors
+    assert isinstance(errors, list)
+    for one in errors:
+        assert one == jali.measure(release, table, queries=one.queries, volume=one.volume).queries
+
+
+def test_a_release_whose_query_error_is_not_defined_is_still_a_release(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its KL-divergence and can be recommended; text and page say that the other figure is not defined."""
+
+    def refuse(*arguments: Any) -> None:
+        raise InputError("it cannot be told")
+
+    monkeypatch.setattr("jali.reports.frontier.inferred_beside", refuse)
+    made = jali.frontier(table, REQUIREMENT, strengths=[], methods=["lattice"], queries=2)
+    assert made.recommended is made.points[0]
+    assert (made.points[0].error, made.points[0].reason) == (None, None)
+    assert made.points[0].kl is not None
+    assert "not defined" in repr(made)
+    assert "not defined" in made.reason
+    assert "not defined" in page(made)
+
+
+def test_a_column_of_which_every_value_is_missing_is_not_asked_about() -> None:
+    """The frontier is about the others; whoever asks for that column alone is told what to do."""
+    data = people().frame("arrow")
+    none = data.set_column(data.schema.get_field_index("ill"), "ill", pa.nulls(data.num_rows, pa.string()))
+    table = jali.table(none, quasi={"zip": jali.mask(), "age": jali.bands(2, 4)}, sensitive=["ill"])
+    made = jali.frontier(table, jali.KAnonymity(4), strengths=[], methods=["lattice"], queries=5)
+    (one,) = made.points
+    assert one.error is not None
+    with pytest.raises(InputError, match="leave the column out"):
+        workload(table, 5, columns=["ill"])
+
+
 # -- what is recommended ---------------------------------------------------------------------------------------------
 
 
@@ -275,6 +335,11 @@ def test_what_makes_no_sense_for_any_method_is_an_error(table: Any) -> None:
         ({"strengths": [0]}, "k must be"),
         ({"strengths": 5}, "list of numbers"),
         ({"options": {"generalise": {}}}, 'did you mean "generalize"'),
+        ({"options": 5}, "keyword arguments by function"),
+        ({"options": {"partition": 5}}, 'those of "partition" are keyword arguments'),
+        ({"options": {"partition": {"modee": 1}}}, 'did you mean "mode"'),
+        ({"options": {"partition": {"on_step": None}}}, 'no option "on_step"'),
+        ({"accept": ["anatomy"]}, re.escape("anatomy does not keep KAnonymity(4) in any sense")),
         ({"queries": 0}, "queries"),
         ({"volume": 2}, "volume"),
         ({"requirement": []}, "no principle"),
@@ -283,6 +348,9 @@ def test_what_makes_no_sense_for_any_method_is_an_error(table: Any) -> None:
             jali.frontier(table, **({"requirement": REQUIREMENT} | arguments))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="jali table"):
         jali.frontier({"a": [1]}, REQUIREMENT)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a table about one person cannot be published"):
+        jali.frontier(people(1), REQUIREMENT)
+    assert jali.frontier(table, REQUIREMENT[1], strengths=[], methods=["anatomy"], accept=["anatomy"]).recommended
 
 
 # -- strengths -------------------------------------------------------------------------------------------------------
@@ -430,6 +498,17 @@ def test_only_points_that_meet_everything_are_joined_by_a_line(found: Frontier) 
             assert [list(ring.get_ydata()) for ring in rings] == [[getattr(shown.recommended, figure)]]
             full = sum(line.get_fillstyle() == "full" for line in signs) - len(rings)
             assert full == sum(map(shown.meets, shown.points))
+
+
+def test_every_tick_of_a_logarithmic_scale_reads_as_a_number() -> None:
+    """No LaTeX, and at least two of them, however far the figures are apart."""
+    for least in (0.1, 0.06, 0.01, 0.001, 1e-6):
+        shown = invented(point("lattice", 3.0, 2.9), point("recode", 3.0 * least / 3, least))
+        for picture in pictures(shown):
+            drawn = picture.svg()
+            assert "$" not in drawn
+            ticks = re.findall(r">([0-9.e+-]+)%?</text>", drawn)
+            assert len([tick for tick in ticks if tick != "5"]) >= 2
 
 
 class Reading(HTMLParser):

@@ -258,6 +258,8 @@ def test_wrong_input_says_what_to_do() -> None:
         recode_groups(table, [jali.KAnonymity(2)], objective="kll")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no show"):
         recode_groups(table, [jali.KAnonymity(2)], show="interval")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="recode shows all columns alike"):
+        jali.recode(table, [jali.KAnonymity(2)], show={"age": "pdf"})  # type: ignore[arg-type]
     with pytest.raises(InputError, match='did you mean "size"'):
         recode_groups(table, [jali.KAnonymity(2)], peel="sizes")  # type: ignore[arg-type]
     with pytest.raises(InfeasibleError, match="cannot be met"):

@@ -24,6 +24,7 @@ from jali.reports.material import Material, Missing, attempt
 from jali.reports.page import SECTIONS, Report
 from jali.reports.parts import MARK, percent_up
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_of
+from jali.reports.published import published
 from jali.risk.audit import figures
 from jali.utility.attributes import CLASSES, association, cramers_v, distribution
 
@@ -517,3 +518,55 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         page.save(tmp_path / "nowhere" / "report.html")
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert "public edition" in repr(page)
+
+
+def test_no_page_is_written_among_the_files_of_a_release(releases: Any, tmp_path: Path) -> None:
+    """Else the release could not be replaced, and the page would be handed out with it."""
+    folder = releases["generalized"].save(tmp_path / "out")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "manifest.json").write_text("{}", encoding="utf-8")
+    before = sorted(folder.iterdir())
+    for edition in ("public", "private"):
+        page = Report("<!DOCTYPE html><title>x</title>", "x", edition)
+        with pytest.raises(InputError, match="name another place"):
+            page.save(folder / "report.html")
+        page.save(tmp_path / "other" / f"{edition}.html")
+    assert sorted(folder.iterdir()) == before
+    releases["generalized"].save(folder, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("show", "evenly", "as_told"), [("set", True, False), ("pdf", False, True), (None, True, True)]
+)
+def test_how_people_are_spread_is_told_as_cells_are_shown(show: Any, evenly: bool, as_told: bool) -> None:
+    """Evenly only where a cell says nothing of its values' frequencies; None is one column of each kind."""
+    table = made_of(people())
+    release = jali.generalize(table, [jali.KAnonymity(5)], show=show or {"age": "pdf"})
+    for original in (None, table):
+        said = str(usefulness.columns(Material(release, original)).body)
+        assert ("evenly within" in said, "distribution says" in said) == (evenly, as_told)
+
+
+def test_long_cells_are_cut_for_people_and_never_in_the_files(tmp_path: Path) -> None:
+    release = jali.generalize(made_of(people()), [jali.KAnonymity(60)], show="pdf")
+    cells = [cell for column in ("age", "city") for cell in release.tables["data"][column].to_pylist()]
+    long = {cell for cell in cells if len(cell) > 60}
+    assert long
+    for text in (str(release), str(published(Material(release, None)).body)):
+        assert not [cell for cell in long if cell in text]
+        assert any(cell[:59] + "…" in text for cell in long)
+    saved = jali.load(release.save(tmp_path / "out"))
+    assert long <= set(saved.tables["data"]["age"].to_pylist() + saved.tables["data"]["city"].to_pylist())
+
+
+def test_lines_that_coincide_are_both_seen() -> None:
+    """The later one is broken, and its markers are hollow and larger."""
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    charts.plot_lines(axes, [1, 2], {"a": [0.5, 0.6], "b": [0.5, 0.6]})
+    below, above = axes.get_lines()
+    assert (below.get_linestyle(), below.get_fillstyle()) == ("-", "full")
+    assert above.get_linestyle() != "-"
+    assert above.get_fillstyle() == "none"
+    assert above.get_markersize() > below.get_markersize()

@@ -47,7 +47,9 @@ def attack(
         raise InputError("the original is needed to attack a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
     if not isinstance(found, (Generalized, Buckets)):
-        raise InputError(f"{an(found.kind)} release cannot be attacked")
+        why = "the attacks look people up in one table, row by row"
+        do = f"audit it instead: jali audit {release}"
+        raise InputError(f"{an(found.kind)} release cannot be attacked: {why}", do=do)
     table = original_table(found, original, job, separator, encoding)
     reading = {"separator": separator, "encoding": encoding}
     looked_up = None if public is None else public_table(found, public, **reading)

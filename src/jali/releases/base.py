@@ -188,7 +188,7 @@ def load(folder: str | Path) -> Release:
     tables, manifest = store.read(folder)
     known = (Generalized, Partitioned, Recoded, Buckets, Angel, Marginals, Concealed)
     kinds: dict[str, Any] = {kind.kind: kind for kind in known}
-    kind = manifest.get("kind")
+    kind: Any = manifest.get("kind")
     if isinstance(kind, str) and kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:

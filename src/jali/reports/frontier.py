@@ -187,8 +187,8 @@ def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options:
         for principle in requirement:
             sense = method.sense(principle, options.get(method.section, {}))
             if sense.met == "no":
-                what = f"accept: {method.name} does not keep {principle!r} in any sense"
-                raise InputError(what, got=sense.words, do="leave it out of accept, or the principle out")
+                what = f"accept: {method.name} does not keep {principle!r} in any sense, for {sense.words}"
+                raise InputError(what, do=f"leave {method.name} out of accept, or change the requirement")
     return frozenset(method.name for method in found)
 
 

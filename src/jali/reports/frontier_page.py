@@ -164,10 +164,12 @@ def _draw(canvas: Figure, frontier: Frontier, axis: _Axis) -> None:
     axes.set(xlabel=f"{frontier.vary} (weak to strong)", ylabel=axis.label, xlim=(-0.5, len(strengths) - 0.5))
     ticks = [f"{value}\nasked" if value == frontier.asked else f"{value}" for value in strengths]
     axes.set_xticks(range(len(strengths)), ticks)
-    _scale(axes, axis, [value for point in frontier.points if (value := axis.figure(point)) is not None])
+    drawn = [value for point in frontier.points if (value := axis.figure(point)) is not None]
+    _scale(axes, axis, drawn)
     axes.grid(axis="y", linewidth=0.4, color="#cccccc")
     axes.set_axisbelow(True)
-    canvas.legend(loc="outside upper center", ncols=4, frameon=False)
+    if drawn:
+        canvas.legend(loc="outside upper center", ncols=4, frameon=False)
 
 
 def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[float, float, Point]]) -> None:

@@ -15,7 +15,8 @@ from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.releases.base import Release, load
+from jali.releases.asked import release_of
+from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.releases.original import node_numbers
 from jali.releases.summary import an
@@ -103,7 +104,7 @@ def beliefs(
     `population` is a table (with weights, if they are its frequencies), or a frame of quasi-identifiers, the sensitive
     column and a column of joint frequencies.
     """
-    found = load(release) if isinstance(release, (str, Path)) else release
+    found = release_of("beliefs", release)
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for {an(found.kind)} release")
     if any(column.generalized_by_group for column in found.of_role("quasi")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,16 @@ import pyarrow as pa
 
 from jali.charts import Picture, lines
 from jali.encoding.native import to_native
+from jali.errors import InputError
 from jali.risk.disclosure_kind import Kind
+
+
+def several(ks: Iterable[int]) -> tuple[int, ...]:
+    """The numbers of facts that a curve is asked for, at least one."""
+    asked = tuple(ks) if isinstance(ks, Iterable) else ()
+    if not asked:
+        raise InputError("a curve needs a list of numbers k", got=repr(ks), do="write e.g. range(14)")
+    return asked
 
 
 @dataclass(frozen=True, repr=False)

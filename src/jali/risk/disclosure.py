@@ -13,7 +13,6 @@ from typing import Literal, overload
 
 import numpy as np
 
-from jali.errors import InputError
 from jali.principles.base import whole_number
 from jali.principles.counts import Cells, Ints
 from jali.principles.worst_case import Buckets, by_negations, disclosed, least_ratios, of_cells, of_matrix
@@ -21,7 +20,7 @@ from jali.principles.worst_case_exact import least_ratio
 from jali.releases.base import Release, load
 from jali.risk.buckets import MOST, What, counts_of, require_people
 from jali.risk.chain import chain
-from jali.risk.curve import Curve
+from jali.risk.curve import Curve, several
 from jali.risk.disclosure_kind import bound_kind
 from jali.risk.knowledge import Atom, Facts, Implication, Person, read_knowledge, require_facts
 from jali.risk.tracker import Tracker
@@ -86,11 +85,7 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     >>> curve([[2, 2, 1], [2, 1, 1, 1]], range(3)).negations
     (0.4, 0.6666666666666666, 1.0)
     """
-    if not isinstance(ks, Iterable):
-        raise InputError("ks are numbers of facts, several", got=repr(ks), do=f"write e.g. [{ks}] or range(14)")
-    asked = tuple(whole_number("k", k, least=0) for k in ks)
-    if not asked:
-        raise InputError("no k was given", do="write e.g. range(14)")
+    asked = tuple(whole_number("k", k, least=0) for k in several(ks))
     if isinstance(what, (str, Path)):
         what = load(what)
     kind = (bound_kind(what) or "at most") if isinstance(what, Release) else "exact"

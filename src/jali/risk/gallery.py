@@ -42,10 +42,9 @@ class Attack:
 
     def lines(self) -> list[str]:
         """The attack in lines of text."""
-        if self.exposed is None:
-            return [self.name, f"  {self.attacker}", *(f"  not computed: {note}" for note in self.notes)]
-        share = self.exposed / self.people if self.people else 0.0
-        rows = [("people exposed", f"{self.exposed:,} of {self.people:,} ({share:.1%})")]
+        share = (self.exposed or 0) / self.people if self.people else 0.0
+        counted = self.exposed is not None
+        rows = [("people exposed", f"{self.exposed:,} of {self.people:,} ({share:.1%})" if counted else "not computed")]
         if self.right is not None and self.exposed:
             rows.append(("  of them rightly", f"{self.right:,}"))
             rows.append(("  of them wrongly", f"{self.exposed - self.right:,}"))

@@ -162,19 +162,16 @@ def _levels_missing(scene: Scene) -> str | None:
     quasi = scene.release.of_role("quasi")
     if not any(published.generalized_by_group for published in quasi):
         return None
-    codes = scene.original.frequencies.codes
-    names = [column.name for column in scene.original.quasi]
-    nodes = []
+    unknown = "what the algorithm gives away, since the hierarchies that groups were formed by are not known here"
+    codes, names = scene.original.frequencies.codes, [column.name for column in scene.original.quasi]
+    keys = [scene.links.only]
     for published in quasi:
         shown = _shown(scene, published)
         if shown is None:
-            return f'what the algorithm gives away, since the hierarchy of "{published.name}" is not known here'
-        nodes.append(shown[codes[:, names.index(published.name)]])
-    of_nodes, group = np.unique(np.stack(nodes), axis=1, return_inverse=True)
-    pairs = np.unique(np.stack([group.reshape(-1), scene.links.only]), axis=1)
-    if not pairs.shape[1] == of_nodes.shape[1] == scene.cells.groups:
-        return "what the algorithm gives away, since the hierarchies that groups were formed by are not known here"
-    return None
+            return unknown
+        keys.append(shown[codes[:, names.index(published.name)]])
+    nodes, pairs = (np.unique(np.stack(some), axis=1).shape[1] for some in (keys[1:], keys))
+    return None if nodes == pairs == scene.cells.groups else unknown
 
 
 def _shown(scene: Scene, published: Published) -> Ints | None:

@@ -23,7 +23,7 @@ from jali.principles.worst_case import (
     targeted,
 )
 from jali.risk.buckets import What, buckets_of, require_people, whole_numbers
-from jali.risk.curve import Curve
+from jali.risk.curve import Curve, several
 from jali.risk.knowledge import Facts, require_facts
 
 BLOCK = 512
@@ -140,9 +140,7 @@ class Tracker:
 
     def curve(self, ks: Iterable[int] | None = None) -> Curve:
         """The maximum disclosure for several numbers of facts; 0 … most by default."""
-        asked = tuple(self._asked(k) for k in (range(self.most + 1) if ks is None else ks))
-        if not asked:
-            raise InputError("no k was given", do="write e.g. range(14)")
+        asked = tuple(self._asked(k) for k in several(range(self.most + 1) if ks is None else ks))
         implied = self._implied()
         return Curve(
             asked,

@@ -78,7 +78,8 @@ def witness(
 
     A person is the `index`-th of a bucket, in published order; in sentences the number of the published row, from 1,
     with its quasi-identifiers. `names` gives all rows, or as a mapping some of them (from 0), names for whoever holds
-    the original; they are not stored. A negation is the implication that the paper writes it as: "if she has mumps, then she has flu".
+    the original; they are not stored. A negation is the implication that the paper writes it as: "if she has mumps,
+    then she has flu".
     """
     k = whole_number("k", k, least=0)
     require_facts(knowledge)

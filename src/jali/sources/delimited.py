@@ -123,12 +123,11 @@ class Delimited:
                         do="correct the row or pass separator= (--separator)",
                     )
                 if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
-                    return InputError(
-                        f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING
-                    )
+                    return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
         except (csv.Error, UnicodeError):
             pass
-        return InputError(f"{self.name} cannot be read as CSV", do="check separator= and encoding= (--separator, --encoding)")
+        do = "check separator= and encoding= (--separator and --encoding)"
+        return InputError(f"{self.name} cannot be read as CSV", do=do)
 
 
 def _start(source: Path | bytes) -> bytes:
