@@ -26,7 +26,7 @@ test: $(STAMP)  ## the fast tests and the doctests
 
 # Exit 5 says that nothing was collected. That is said aloud and is no failure; every other code is.
 test-slow: $(STAMP)  ## the long tests and the papers' figures; says what was skipped and why
-	@code=0; $(BIN)/python -m pytest -q -rs -m "slow or paper" || code=$$?; \
+	@code=0; $(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "slow or paper" || code=$$?; \
 	if [ $$code -eq 5 ]; then echo "make test-slow: no test is marked slow or paper."; else exit $$code; fi
 
 lint: $(STAMP)  ## ruff (rules and format) and mypy --strict

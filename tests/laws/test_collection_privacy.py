@@ -151,7 +151,7 @@ def test_the_bound_on_a_cell_is_what_integer_programs_find() -> None:
 
 @pytest.mark.slow
 def test_the_bound_on_a_cell_is_what_thousands_of_integer_programs_find() -> None:
-    for case in cases(2, 4000, most=15):
+    for case in cases(2, 2000, most=15):
         t = quasi_cells(case)[len(case.rows) % len(quasi_cells(case))]
         found = oracle.most_people(t, case.rows, case.collection, case.maps)
         assert oracle.bound(t, case.rows, case.collection, case.maps) == found

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-MANY = 400
+MANY = 150
 
 
 def often(few: int) -> Callable[[Any], Any]:

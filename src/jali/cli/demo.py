@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali.cli.shared import PATH, emit, json_option, on_step, quiet_option
+from jali.writing import put_file
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -77,8 +78,10 @@ def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
 
     if find_spec("matplotlib") is None:
         return None
-    page = jali.report(release, table, title=TITLE)
-    return page.save(folder / REPORT, overwrite=True)
+    page = jali.report(release, table, title=TITLE).html.encode("utf-8")
+    # Nobody is in this table, so that its confidential page may lie beside the release, where `save` puts none.
+    put_file(folder / REPORT, lambda file: file.write_bytes(page), overwrite=True)
+    return folder / REPORT
 
 
 def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
