@@ -80,8 +80,12 @@ def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
         return None
     page = jali.report(release, table, title=TITLE).html.encode("utf-8")
     # Nobody is in this table, so that its confidential page may lie beside the release, where `save` puts none.
-    put_file(folder / REPORT, lambda file: file.write_bytes(page), overwrite=True)
+    put_file(folder / REPORT, lambda file: _write(file, page), overwrite=True)
     return folder / REPORT
+
+
+def _write(file: Path, page: bytes) -> None:
+    file.write_bytes(page)
 
 
 def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
