@@ -110,5 +110,5 @@ def test_batches_are_not_attacked_and_the_line_says_why(angel: Any) -> None:
     result = angel.jali("attack", "angel", "--original", "patients.csv")
     assert result.exit_code == 2
     line = "an angel release cannot be attacked: the attacks look people up in one table, row by row; audit it instead"
-    assert result.stderr == f"jali: error: {line}: jali audit angel\n"
+    assert result.stderr == f"jali: error: {line}: jali.audit, or jali audit in a shell\n"
     assert angel.jali("audit", "angel").exit_code == 0

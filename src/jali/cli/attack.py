@@ -8,7 +8,6 @@ import click
 
 from jali.cli.measure import original_table
 from jali.cli.shared import PATH, emit, json_option, quiet_option, reading_options, release_argument
-from jali.releases.summary import an
 
 
 @click.command()
@@ -39,17 +38,13 @@ def attack(
     from jali.errors import InputError
     from jali.principles.base import exact, whole_number
     from jali.releases.base import load
-    from jali.releases.buckets import Buckets
-    from jali.releases.generalized import Generalized
+    from jali.risk.attacks import attackable
     from jali.risk.links import public_table
 
     if job is None and original is None:
         raise InputError("the original is needed to attack a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    if not isinstance(found, (Generalized, Buckets)):
-        why = "the attacks look people up in one table, row by row"
-        do = f"audit it instead: jali audit {release}"
-        raise InputError(f"{an(found.kind)} release cannot be attacked: {why}", do=do)
+    attackable(found)
     table = original_table(found, original, job, separator, encoding)
     reading = {"separator": separator, "encoding": encoding}
     looked_up = None if public is None else public_table(found, public, **reading)

@@ -9,7 +9,6 @@ import click
 
 from jali.cli.shared import (
     PATH,
-    emit,
     format_option,
     job_argument,
     json_option,
@@ -18,6 +17,7 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    save_new,
     show_values_option,
 )
 from jali.releases.summary import an
@@ -56,11 +56,5 @@ def extend(
     marginals = loaded.options.get("marginals", ())
     joint_k = loaded.options.get("joint_k")
     extended = found.extend(loaded.table(), marginals, keys, joint_k=joint_k, on_step=on_step())
-    summary = repr(extended)
-    path = extended.save(output, overwrite=overwrite, format=form)
-    if as_json:
-        emit({"path": path} | extended.manifest.to_dict())
-    else:
-        click.echo(summary)
-        click.echo(f"Saved in {path}")
+    save_new(extended, output, overwrite=overwrite, form=form, as_json=as_json)
     note(f"publish it in place of {release}; the private file stays as it is")

@@ -10,7 +10,6 @@ import click
 
 from jali.cli.shared import (
     PATH,
-    emit,
     format_option,
     job_argument,
     json_option,
@@ -19,6 +18,7 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    save_new,
     show_values_option,
 )
 
@@ -44,11 +44,5 @@ def inject(*, release: Path, job: Path, output: Path, overwrite: bool, form: Any
     options = loaded.options if loaded.method == "marginals" else {}
     loaded = replace(loaded, method="marginals", options={**options, "base": release})
     injected = loaded.run(on_step=on_step())
-    summary = repr(injected)
-    path = injected.save(output, overwrite=overwrite, format=form)
-    if as_json:
-        emit({"path": path} | injected.manifest.to_dict())
-    else:
-        click.echo(summary)
-        click.echo(f"Saved in {path}")
+    save_new(injected, output, overwrite=overwrite, form=form, as_json=as_json)
     note(f"publish it instead of {release}: the first release is one of its marginals, or follows from one")

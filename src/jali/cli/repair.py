@@ -9,7 +9,6 @@ import click
 
 from jali.cli.shared import (
     PATH,
-    emit,
     format_option,
     job_argument,
     json_option,
@@ -17,6 +16,7 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    save_new,
 )
 
 
@@ -42,11 +42,5 @@ def repair(
     from jali.job import requirement
 
     repaired = jali.repair(release, requirement(job), suppress=suppress)
-    summary = repr(repaired)
-    path = repaired.save(output, overwrite=overwrite, format=form)
-    if as_json:
-        emit({"path": path} | repaired.manifest.to_dict() | {"levels": repaired.levels})
-    else:
-        click.echo(summary)
-        click.echo(f"Saved in {path}")
+    save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json)
     note(f"publish it instead of {release}, never beside it: the difference would give groups away")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.progress import Step
     from jali.releases.angel import Angel
+    from jali.releases.base import Release
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.marginals import Marginals
@@ -86,6 +87,17 @@ def emit(data: Any) -> None:
     """Data as JSON on stdout; numbers that JSON does not have become null."""
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     click.echo(json.dumps(_plain(data), indent=2, ensure_ascii=ascii_only, allow_nan=False))
+
+
+def save_new(release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool) -> None:
+    """Save a release that was made from another one, and say what it is."""
+    summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
+    path = release.save(output, overwrite=overwrite, format=form)
+    if as_json:
+        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})})
+    else:
+        click.echo(summary)
+        click.echo(f"Saved in {path}")
 
 
 def _plain(data: Any) -> Any:

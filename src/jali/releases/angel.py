@@ -53,16 +53,6 @@ class Angel(Release):
         """The published columns: the quasi-identifiers as `data` shows them, then the sensitive ones."""
         return self.contents.tables[0].columns + self.contents.hidden
 
-    def of_role(self, role: str) -> tuple[Published, ...]:
-        """The columns of a role."""
-        return tuple(column for column in self.columns if column.role == role)
-
-    def __getitem__(self, name: str) -> Published:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise InputError(f'no column "{name}" in the release', do=nearest(name, [c.name for c in self.columns]))
-
     @property
     def weight_name(self) -> str | None:
         """The published column of weights, if there is one."""
@@ -121,9 +111,9 @@ class Angel(Release):
 
     def graph(self, path: str | Path) -> Path:
         """Draw the buckets of `data`, the batches, and how many people tie each two; for small releases (Figure 2)."""
-        from jali.releases.angel_graph import draw
+        from jali.releases.angel_graph import graph
 
-        return draw(self.contents.tables[0], self.contents, path)
+        return graph(self.contents.tables[0], self.contents).save(path)
 
     # What it promises.
 

@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from jali.charts import COLOURS, Picture, clipped
 from jali.errors import InputError
 from jali.releases.angel_tables import Contents, GroupTable
 
-LARGEST = 60
-"""Buckets, and batches, up to which a graph can be read."""
-
-
-def draw(table: GroupTable, contents: Contents, path: str | Path) -> Path:
-    """Draw buckets on the left, batches on the right; a line is as wide as people are in both."""
-    if find_spec("matplotlib") is None:
-        raise InputError("plots need matplotlib, which is not installed", do='pip install "jali[plots]"')
-    import matplotlib as mpl
+if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    target = Path(path)
-    if target.suffix.lstrip(".") not in Figure().canvas.get_supported_filetypes():
-        raise InputError("a plot needs a file whose ending says its form", got=target.name, do="write e.g. graph.svg")
+LARGEST = 60
+"""Buckets, and batches, up to which a graph can be read."""
+WIDE = 44
+"""Letters of a bucket or batch that are shown."""
+
+
+def graph(table: GroupTable, contents: Contents) -> Picture:
+    """Buckets on the left, batches on the right; a line is as wide as people are in both."""
     buckets, batches = len(table.sizes), len(contents.size)
     if max(buckets, batches) > LARGEST:
         got = f"{buckets:,} buckets and {batches:,} batches"
         do = "draw a smaller release, or look at release.tables"
         raise InputError(f"a graph of more than {LARGEST} buckets or batches cannot be read", got=got, do=do)
-    high = max(buckets, batches)
-    left = [(i + 0.5) * high / buckets for i in range(buckets)]
-    right = [(i + 0.5) * high / batches for i in range(batches)]
-    # Text stays text, and the same figures give the same file.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jali", "font.size": 8}):
-        canvas = Figure(figsize=(8, max(2.0, 0.32 * high)), layout="constrained")
+    shown = [", ".join(str(text) for text in table.label(bucket).values()) for bucket in range(buckets)]
+    held = _values(contents)
+    ties = list(zip(*(amounts.tolist() for amounts in table.shares), strict=True))  # bucket, batch, people
+
+    def draw(canvas: Figure) -> None:
+        high = max(buckets, batches)
+        left = [(i + 0.5) * high / buckets for i in range(buckets)]
+        right = [(i + 0.5) * high / batches for i in range(batches)]
         axes = canvas.subplots()
-        pairs = (amounts.tolist() for amounts in table.shares)
-        for bucket, batch, people in zip(*pairs, strict=True):
+        for bucket, batch, people in ties:
             width = 0.6 + 3.0 * people / int(table.sizes[bucket])
-            axes.plot([0, 1], [left[bucket], right[batch]], color="#0072b2", linewidth=width, alpha=0.5, zorder=1)
-        axes.scatter([0] * buckets, left, color="#333333", zorder=2, s=16)
-        axes.scatter([1] * batches, right, color="#e69f00", zorder=2, s=16)
-        for bucket in range(buckets):
-            shown = ", ".join(str(text) for text in table.label(bucket).values())
-            axes.annotate(shown, (0, left[bucket]), (-6, 0), textcoords="offset points", ha="right", va="center")
-        for batch, text in enumerate(_values(contents)):
-            axes.annotate(text, (1, right[batch]), (6, 0), textcoords="offset points", ha="left", va="center")
+            axes.plot([0, 1], [left[bucket], right[batch]], color=COLOURS[0], linewidth=width, alpha=0.5, zorder=1)
+        axes.scatter([0] * buckets, left, color=COLOURS[6], marker="s", zorder=2, s=16)
+        axes.scatter([1] * batches, right, color=COLOURS[1], marker="o", zorder=2, s=16)
+        for x, places, texts, side, away in ((0, left, shown, "right", -6), (1, right, held, "left", 6)):
+            for y, text in zip(places, texts, strict=True):
+                axes.annotate(clipped(text, WIDE), (x, y), (away, 0), textcoords="offset points", ha=side, va="center")
         axes.set(xlim=(-1.1, 2.1), ylim=(high, 0))
         axes.set_axis_off()
-        canvas.savefig(target, metadata={"Date": None} if target.suffix == ".svg" else None, dpi=120)
-    return target
+
+    said = "; ".join(f"{shown[bucket]}: {people} in batch {batch + 1}" for bucket, batch, people in ties)
+    return Picture("Which batches each bucket is a mixture of", said, draw, 8, max(2.0, 0.32 * max(buckets, batches)))
 
 
 def _values(contents: Contents) -> list[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jali.principles import KAnonymity
-from jali.releases.summary import ATTACKER, COSTS, DISPLAYS, NOT_COVERED, many
+from jali.releases.summary import ATTACKER, COSTS, NOT_COVERED, column_line, many
 
 if TYPE_CHECKING:
     from jali.releases.angel import Angel
-    from jali.releases.published import Published
 
 RESTS = "the promises about sensitive values rest on the batches alone: every mixture of batches keeps them"
 JOIN = "k for the join of the tables: the batch number ties them, see jali.audit"
@@ -30,7 +29,7 @@ def summary(release: Angel) -> str:
     lines = [f"Angel release: {rows} in {batches} and {many(counts['groups'], 'bucket')}"]
     for table in held.tables:
         tied = "" if table.batch is not None else ", without batches"
-        lines += [f"Published as {table.name}{tied}", *(f"  {_column(column)}" for column in table.columns)]
+        lines += [f"Published as {table.name}{tied}", *(f"  {column_line(column)}" for column in table.columns)]
     lines += ["Published as batches", *(f"  {column.name}: sensitive, as it is" for column in held.hidden)]
     lines.append(f"  {count}: people of the {number} who have the value")
     lines += [f"  {weights}: weights, as the mean of each {number}"] if weights else []
@@ -50,9 +49,3 @@ def summary(release: Angel) -> str:
     lines.append("Cost")
     lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
     return "\n".join(lines)
-
-
-def _column(column: Published) -> str:
-    assert column.facts is not None
-    example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
-    return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {example}"

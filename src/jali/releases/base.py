@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from jali._version import __version__
 from jali.encoding.native import to_native
-from jali.errors import InputError, InternalError
+from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
 from jali.show import html_outline, html_table, joined
+
+if TYPE_CHECKING:
+    from jali.releases.published import Published
 
 _SHAPES = {
     "kind": str, "jali": str, "method": Mapping, "principles": list, "counts": Mapping, "metrics": Mapping,
@@ -101,6 +104,21 @@ class Release(ABC):
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:
         """What is published, table by table."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Published, ...]:
+        """The published columns."""
+
+    def of_role(self, role: str) -> tuple[Published, ...]:
+        """The columns of a role."""
+        return tuple(column for column in self.columns if column.role == role)
+
+    def __getitem__(self, name: str) -> Published:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(f'no column "{name}" in the release', do=nearest(name, [c.name for c in self.columns]))
 
     @abstractmethod
     def counts(self) -> Counts:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.encoding.table import Table
-from jali.errors import InputError, InternalError, nearest
+from jali.errors import InputError, InternalError
 from jali.estimates.boxes import BoxColumn
 from jali.estimates.linked import LinkedEstimate
 from jali.estimates.within import shuffled_within
@@ -76,16 +76,6 @@ class Buckets(Release):
     def columns(self) -> tuple[Published, ...]:
         """The published columns: those of the individuals, then the sensitive ones."""
         return self.contents.shown + self.contents.hidden
-
-    def of_role(self, role: str) -> tuple[Published, ...]:
-        """The columns of a role."""
-        return tuple(column for column in self.columns if column.role == role)
-
-    def __getitem__(self, name: str) -> Published:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise InputError(f'no column "{name}" in the release', do=nearest(name, [c.name for c in self.columns]))
 
     @property
     def weight_name(self) -> str | None:

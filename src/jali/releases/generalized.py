@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError, nearest
+from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts, Ints
@@ -45,22 +45,17 @@ class Generalized(Release):
         self, columns: tuple[Published, ...], manifest: Manifest, *, weight: NDArray[np.float64] | None = None,
         weight_name: str | None = None, people: pa.Table | None = None, origin: str = "arrow",
     ) -> None:  # fmt: skip
-        self.columns, self.manifest, self.origin = columns, manifest, origin
+        self._columns, self.manifest, self.origin = columns, manifest, origin
         self.weight, self.weight_name = weight, weight_name
         self.people = people  # people by group and value, where a person can have several rows
         self.rows = len(columns[0].codes)
         self.search: Mapping[str, int] = {}
         self._places: Ints | None = None  # (records,) a published row of each record, for the holder; never saved
 
-    def of_role(self, role: str) -> tuple[Published, ...]:
-        """The columns of a role."""
-        return tuple(column for column in self.columns if column.role == role)
-
-    def __getitem__(self, name: str) -> Published:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise InputError(f'no column "{name}" in the release', do=nearest(name, [c.name for c in self.columns]))
+    @property
+    def columns(self) -> tuple[Published, ...]:
+        """The published columns, in the order of the table."""
+        return self._columns
 
     @property
     def levels(self) -> dict[str, int]:

@@ -86,10 +86,6 @@ class Marginals(Release):
         """The columns, each at the finest level that some marginal shows."""
         return tuple(chain.published for chain in self.chains)
 
-    def of_role(self, role: str) -> tuple[Published, ...]:
-        """The columns of a role."""
-        return tuple(column for column in self.columns if column.role == role)
-
     @property
     def rows(self) -> int:
         """How many people every marginal counts."""

@@ -15,7 +15,9 @@ from jali.principles.base import exact, whole_number
 from jali.principles.counts import Bools, Cells, Ints
 from jali.releases.asked import release_of
 from jali.releases.base import Release
-from jali.releases.summary import many
+from jali.releases.buckets import Buckets
+from jali.releases.generalized import Generalized
+from jali.releases.summary import an, many
 from jali.risk.gallery import Attack, Gallery, percent
 from jali.risk.links import Links, links, public_table
 from jali.risk.minimality import minimality
@@ -42,7 +44,7 @@ def attacks(
     file with the same quasi-identifiers, which the attacker looks up; by default he looks up everybody of the original.
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
-    found = release_of("attacks", release)
+    found = attackable(release_of("attacks", release))
     if not isinstance(original, Table):
         raise InputError("the original must be a table", got=type(original).__name__, do="make one: jali.table(…)")
     least = exact("threshold", threshold)
@@ -52,6 +54,15 @@ def attacks(
     looked_up = None if public is None else public_table(found, public)
     tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), minimality(scene))
     return Gallery(scene.cells.column.name, float(least), tried)
+
+
+def attackable(release: Release) -> Generalized | Buckets:
+    """The release, or an InputError where people cannot be looked up in it."""
+    if isinstance(release, (Generalized, Buckets)):
+        return release
+    why = "the attacks look people up in one table, row by row"
+    do = "audit it instead: jali.audit, or jali audit in a shell"
+    raise InputError(f"{an(release.kind)} release cannot be attacked: {why}", do=do)
 
 
 def homogeneity(scene: Scene) -> Attack:

@@ -16,6 +16,9 @@ from jali.search.kernels import Desk, Work, inner, njit, sort, span
 from jali.search.mondrian_plan import DIGITS
 from jali.search.mondrian_splits import try_column
 
+NONE = -(1 << 62)
+"""The gain of a column that has no allowable split."""
+
 RANGE, BY_ENTROPY, BY_KL, BY_PDF = range(4)
 """The numbers of `mondrian_plan.SPLITS`, and of "kl" where groups are compared by their distributions."""
 
@@ -34,7 +37,7 @@ def _desk(work: Work, items: int) -> Desk:
 
 
 @inner
-def _bounds(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
+def bounds_of(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
     """The lowest and highest place of a group in each column, and its people."""
     for a in range(len(low)):
         place = work.place[a]
@@ -50,7 +53,7 @@ def _bounds(work: Work, lo: int, hi: int, low: Ints, high: Ints) -> int:
 
 
 @inner
-def _open(work: Work, desk: Desk, lo: int, hi: int) -> None:
+def open_group(work: Work, desk: Desk, lo: int, hi: int) -> None:
     """Count the values of a group."""
     for i in range(lo, hi):
         item = work.order[i]
@@ -64,7 +67,7 @@ def _open(work: Work, desk: Desk, lo: int, hi: int) -> None:
 
 
 @inner
-def _close(work: Work, desk: Desk) -> None:
+def close_group(work: Work, desk: Desk) -> None:
     """Forget the counts again, in as many steps as the group has values."""
     for c in range(len(work.entry) - 1):
         for i in range(desk.kinds[c]):
@@ -88,30 +91,7 @@ def _entropy(work: Work, desk: Desk, a: int, lo: int, hi: int, size: int) -> flo
 
 
 @inner
-def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int) -> tuple[Ints, int]:
-    """The columns in which a group has several values, in the order in which their splits are tried; how many."""
-    columns = len(work.place)
-    gain, scale, ranked = np.zeros(columns, np.int64), np.ones(columns, np.int64), np.empty(columns, np.int64)
-    several = 0
-    for a in range(columns):
-        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
-            continue
-        if work.option[k.SPLIT] == RANGE:
-            gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
-            scale[a] = work.column[k.WIDTH, a] - 1
-        elif work.option[k.SPLIT] == BY_ENTROPY:
-            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
-        at = several
-        while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
-            ranked[at] = ranked[at - 1]
-            at -= 1
-        ranked[at] = a
-        several += 1
-    return ranked, several
-
-
-@inner
-def _place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) -> None:
+def place(work: Work, desk: Desk, lo: int, hi: int, parts: int, edges: Ints) -> None:
     """Move a group's items part by part, in their order; `edges` are where the parts begin and the last ends."""
     for p in range(parts + 1):
         edges[p] = 0
@@ -135,7 +115,7 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
     Compared by distributions, the logarithm of the area is the sum of the columns' entropies.
     """
     low, high = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
-    size = _bounds(work, lo, hi, low, high)
+    size = bounds_of(work, lo, hi, low, high)
     c, total = len(work.entry) - 2, 0.0
     for i in range(lo, hi):
         item = work.order[i]
@@ -156,28 +136,52 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
 
 
 @inner
-def _best(work: Work, desk: Desk, lo: int, hi: int, size: int, edges: Ints) -> int:
-    """The allowable split that lowers the KL-divergence most: how many parts, 1 where none is allowable."""
-    before = _information(work, desk, lo, hi)
-    best, old = desk.room[k.PART].copy(), work.order[lo:hi].copy()
-    best_parts, best_gain = 1, 0
+def by_information(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, edges: Ints) -> None:
+    """What the split of each column gains in Σ n log(n / area) a person; `NONE` where it has none."""
+    before, old = _information(work, desk, lo, hi), work.order[lo:hi].copy()
     for a in range(len(work.place)):
+        gain[a] = NONE
         if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
             continue
         parts = try_column(work, desk, a, lo, hi, size)
         if parts == 1:
             continue
-        _place(work, desk, lo, hi, parts, edges)
+        place(work, desk, lo, hi, parts, edges)
         after = 0.0
         for p in range(parts):
             after += _information(work, desk, edges[p], edges[p + 1])
         _copy(old, work.order[lo:hi])
-        gain = _rounded((after - before) / size)
-        if best_parts == 1 or gain > best_gain:
-            best_gain, best_parts = gain, parts
-            _copy(desk.room[k.PART, : hi - lo], best)
-    _copy(best[: hi - lo], desk.room[k.PART])
-    return best_parts
+        gain[a] = _rounded((after - before) / size)
+
+
+@inner
+def ranked(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, scale: Ints, edges: Ints) -> Ints:
+    """The columns in the order in which their splits are tried: the largest gain / scale first, then the first.
+
+    Columns in which the group has one value are left out, and those that are known to have no split.
+    """
+    columns = len(work.place)
+    order, several = np.empty(columns, np.int64), 0
+    if work.option[k.SPLIT] >= BY_KL:
+        by_information(work, desk, lo, hi, size, gain, edges)
+    for a in range(columns):
+        scale[a] = 1
+        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
+            continue
+        if work.option[k.SPLIT] == RANGE:
+            gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
+            scale[a] = work.column[k.WIDTH, a] - 1
+        elif work.option[k.SPLIT] == BY_ENTROPY:
+            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
+        elif gain[a] == NONE:
+            continue
+        at = several
+        while at > 0 and gain[a] * scale[order[at - 1]] > gain[order[at - 1]] * scale[a]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = a
+        several += 1
+    return order[:several]
 
 
 @inner
@@ -189,22 +193,19 @@ def _copy(source: Ints, target: Ints) -> None:
 @inner
 def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
     """Split a group once, if that is allowed; how many parts it has then, and where they begin."""
-    size = _bounds(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
+    size = bounds_of(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
     if hi - lo < 2 or size < 2 * work.option[k.LEAST]:
         return 1
-    _open(work, desk, lo, hi)
+    open_group(work, desk, lo, hi)
     parts = 1
-    if work.option[k.SPLIT] >= BY_KL:
-        parts = _best(work, desk, lo, hi, size, edges)
-    else:
-        ranked, several = _ranked(work, desk, lo, hi, size)
-        for i in range(several):
-            parts = try_column(work, desk, ranked[i], lo, hi, size)
-            if parts > 1:
-                break
-    _close(work, desk)
+    gain, scale = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
+    for a in ranked(work, desk, lo, hi, size, gain, scale, edges):
+        parts = try_column(work, desk, a, lo, hi, size)
+        if parts > 1:
+            break
+    close_group(work, desk)
     if parts > 1:
-        _place(work, desk, lo, hi, parts, edges)
+        place(work, desk, lo, hi, parts, edges)
     return parts
 
 

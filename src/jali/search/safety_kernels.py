@@ -20,20 +20,8 @@ from jali.principles.worst_case_exact import MARGIN
 from jali.search import kernels as k
 from jali.search.disclosure_kernels import free_vector, rank_seen
 from jali.search.jit import inner, njit
-from jali.search.kernels import Desk, Work, heapsort, span
-from jali.search.mondrian_kernels import (
-    BY_ENTROPY,
-    BY_KL,
-    RANGE,
-    _bounds,
-    _close,
-    _copy,
-    _entropy,
-    _information,
-    _open,
-    _place,
-    _rounded,
-)
+from jali.search.kernels import Desk, Work, heapsort
+from jali.search.mondrian_kernels import bounds_of, close_group, open_group, place, ranked
 from jali.search.mondrian_splits import try_column
 from jali.search.safety_tree import FREE, TARGET, join, put_leaf, ratio_with
 
@@ -98,73 +86,27 @@ def _pop(queue: Queue) -> None:
 
 
 @inner
-def _by_information(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, edges: Ints) -> None:
-    """What the split of each column gains in Σ n log(n / area) a person; below all others where it has none."""
-    before, old = _information(work, desk, lo, hi), work.order[lo:hi].copy()
-    for a in range(len(work.place)):
-        gain[a] = -(1 << 62)
-        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
-            continue
-        parts = try_column(work, desk, a, lo, hi, size)
-        if parts == 1:
-            continue
-        _place(work, desk, lo, hi, parts, edges)
-        after = 0.0
-        for p in range(parts):
-            after += _information(work, desk, edges[p], edges[p + 1])
-        _copy(old, work.order[lo:hi])
-        gain[a] = _rounded((after - before) / size)
-
-
-@inner
-def _ranked(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, scale: Ints, edges: Ints) -> Ints:
-    """The columns in the order in which their splits are tried, those that have none left out."""
-    columns = len(work.place)
-    ranked, several = np.empty(columns, np.int64), 0
-    if work.option[k.SPLIT] >= BY_KL:  # also where distributions are compared
-        _by_information(work, desk, lo, hi, size, gain, edges)
-    for a in range(columns):
-        scale[a] = 1
-        if desk.bounds[k.LOW, a] == desk.bounds[k.HIGH, a]:
-            continue
-        if work.option[k.SPLIT] == RANGE:
-            gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
-            scale[a] = work.column[k.WIDTH, a] - 1
-        elif work.option[k.SPLIT] == BY_ENTROPY:
-            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
-        elif gain[a] == -(1 << 62):
-            continue
-        at = several
-        while at > 0 and gain[a] * scale[ranked[at - 1]] > gain[ranked[at - 1]] * scale[a]:
-            ranked[at] = ranked[at - 1]
-            at -= 1
-        ranked[at] = a
-        several += 1
-    return ranked[:several]
-
-
-@inner
 def _enter(work: Work, desk: Desk, queue: Queue, group: int, edges: Ints) -> None:
     """Let a group wait with the next split that it allows by itself, or finish it."""
     lo, hi = queue.group[BEGIN, group], queue.group[END, group]
-    size = _bounds(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
+    size = bounds_of(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
     parts = 1
     if hi - lo > 1 and size >= 2 * work.option[k.LEAST]:
         gain, scale = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
-        _open(work, desk, lo, hi)
-        ranked = _ranked(work, desk, lo, hi, size, gain, scale, edges)
-        while parts == 1 and queue.group[TRIED, group] < len(ranked):
-            a = ranked[queue.group[TRIED, group]]
+        open_group(work, desk, lo, hi)
+        order = ranked(work, desk, lo, hi, size, gain, scale, edges)
+        while parts == 1 and queue.group[TRIED, group] < len(order):
+            a = order[queue.group[TRIED, group]]
             queue.group[TRIED, group] += 1
             parts = try_column(work, desk, a, lo, hi, size)
             queue.group[COLUMN, group], queue.group[GAIN, group], queue.group[SCALE, group] = a, gain[a], scale[a]
-        _close(work, desk)
+        close_group(work, desk)
     if parts == 1:
         work.level[lo] = 1
         queue.state[PEOPLE] += size
         return
     queue.group[FIRST_ITEM, group] = work.order[lo]
-    _place(work, desk, lo, hi, parts, edges)
+    place(work, desk, lo, hi, parts, edges)
     for p in range(parts):
         queue.part[edges[p]] = True
     _push(queue, group)
