@@ -6,6 +6,7 @@ VENV   := .venv
 PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.jali-installed
+TOOLS  := $(VENV)/.jali-tools
 PIP    := -m pip -qq --disable-pip-version-check --no-input
 
 SHELL := /bin/bash
@@ -18,27 +19,27 @@ MAKEFLAGS += --no-print-directory
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMP)  ## install everything into .venv and show jali at work on an invented census
+demo: $(STAMP)  ## install jali into .venv and show jali at work on an invented census
 	@$(BIN)/jali demo
 
-test: $(STAMP)  ## the fast tests and the doctests
+test: $(TOOLS)  ## the fast tests and the doctests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not paper"
 
 # Exit 5 says that nothing was collected. That is said aloud and is no failure; every other code is.
-test-slow: $(STAMP)  ## the long tests and the papers' figures; says what was skipped and why
+test-slow: $(TOOLS)  ## the long tests and the papers' figures; says what was skipped and why
 	@code=0; $(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "slow or paper" || code=$$?; \
 	if [ $$code -eq 5 ]; then echo "make test-slow: no test is marked slow or paper."; else exit $$code; fi
 
-lint: $(STAMP)  ## ruff (rules and format) and mypy --strict
+lint: $(TOOLS)  ## ruff (rules and format) and mypy --strict
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "Some files are not formatted: run make format."; exit 1; }
 	@$(BIN)/mypy --strict src
 
-format: $(STAMP)  ## let ruff mend what it can and format the rest
+format: $(TOOLS)  ## let ruff mend what it can and format the rest
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format --quiet .
 
-bench: $(STAMP)  ## jali's own speed
+bench: $(TOOLS)  ## jali's own speed
 	@$(BIN)/python -m benchmarks
 
 bench-peers: $(PEERS)/.jali-installed  ## jali beside other tools, in a virtual environment of their own
@@ -65,12 +66,18 @@ check-python:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "jali needs Python 3.11 or newer; $(PYTHON) is $$("$(PYTHON)" -V 2>&1). Choose another: make PYTHON=python3.12 ..."; exit 1; }
 
-# The stamp is newer than pyproject.toml and constraints.txt when .venv holds what they ask for.
+# A stamp is newer than pyproject.toml and constraints.txt when .venv holds what they ask for: jali itself for the demo,
+# and with the second stamp what tests and lint need.
 $(STAMP): pyproject.toml constraints.txt | check-python
-	@echo "Installing jali and its tools into $(VENV) (once; a minute or so) ..."
+	@echo "Installing jali into $(VENV) (once; half a minute or so) ..."
 	@"$(PYTHON)" -m venv $(VENV) || { echo "$(PYTHON) has no venv module; on Debian: apt install python3-venv"; exit 1; }
+	@$(BIN)/python $(PIP) install -c constraints.txt -e ".[plots]"
+	@touch $@
+
+$(TOOLS): $(STAMP)
+	@echo "Installing the tools for tests and lint into $(VENV) (once; a minute or so) ..."
 	@$(BIN)/python $(PIP) install --upgrade pip
-	@$(BIN)/python $(PIP) install -c constraints.txt -e ".[plots]" --group dev
+	@$(BIN)/python $(PIP) install -c constraints.txt --group dev
 	@touch $@
 
 # The other tools pin numpy and pandas hard, so they get a room of their own, with its own .gitignore.
