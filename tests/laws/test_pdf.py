@@ -60,6 +60,7 @@ METHODS = {
     "recode, suppress": lambda *a, **k: jali.recode(*a, suppress=0.4, **k),
 }
 methods = st.sampled_from(sorted(METHODS))
+unsuppressed = st.sampled_from(sorted(method for method in METHODS if "suppress" not in method))
 shares = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction("0.66"), Fraction(1)])
 
 
@@ -324,12 +325,12 @@ def test_no_other_display_of_the_same_groups_has_a_lower_divergence(table: Table
 
 
 @often(15)
-@given(tables(), methods)
+@given(tables(), unsuppressed)
 def test_the_cost_falls_all_the_way_to_the_frequencies(table: Table, method: str) -> None:
-    """Theorem 3, along the segment of Equation 3, whether or not the boxes overlap.
+    """Theorem 3, along the segment of Equation 3, whether or not the boxes overlap, and for the same groups.
 
-    The matching probability rises with it while the groups are the same: boxes that show the same are one group, in
-    which more rows can change places.
+    Who is best suppressed depends on what is shown, so that a budget would give other groups. The matching probability
+    rises while the groups are the same: boxes that show the same are one group, in which more rows can change places.
     """
     costs, matches = [], []
     for towards in (Fraction(0), Fraction(1, 3), Fraction(2, 3), Fraction(1)):
