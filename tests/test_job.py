@@ -241,6 +241,10 @@ WRONG: dict[str, tuple[str, str]] = {
         SMALL + '[generalize]\noutput = "out"',
         r'\[generalize\]: unknown key "output"; it belongs above the first',
     ),
+    "an option above its section": (
+        SMALL + 'method = "recode"\nshow = "pdf"',
+        r'job\.toml: unknown key "show"; it belongs in the section \[recode\]',
+    ),
     "a top key among columns": (AGE + 'true\noutput = "out"', r"\[quasi\] output: .*above the first \[section\]"),
     "metric is a list": (SMALL + "[generalize]\nmetric = []", r"\[generalize\]: metric must be text: got \[\]"),
     "suppress is text": (

@@ -304,10 +304,17 @@ def _check_keys(place: str, data: Data, known: Mapping[str, _Form]) -> None:
     for key, value in data.items():
         if key not in known:
             belongs = "[" in place and key in _FIELDS
-            do = "it belongs above the first [section]" if belongs else nearest(key, known)
-            raise InputError(f'{place}: unknown key "{key}"', do=do)
+            do = "it belongs above the first [section]" if belongs else _section_of(place, key, data)
+            raise InputError(f'{place}: unknown key "{key}"', do=do or nearest(key, known))
         if not known[key].fits(value):
             raise InputError(f"{place}: {key} must be {known[key].words}", got=_shown(value))
+
+
+def _section_of(place: str, key: str, data: Data) -> str:
+    """Where an option of the job's method belongs that stands above its section; nothing where it is none."""
+    method = data.get("method", "generalize")
+    known = "[" not in place and isinstance(method, str) and key in METHODS.get(method, ())
+    return f"it belongs in the section [{method}]" if known else ""
 
 
 def _shown(value: object) -> str:

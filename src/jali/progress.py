@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from jali.errors import InputError
+
 Step = Callable[[int, int], None]
 """Called with how much is done and how much there is; raising from it stops the work."""
 
@@ -15,6 +17,8 @@ Step = Callable[[int, int], None]
 @contextmanager
 def watched(title: str, on_step: Step | None) -> Iterator[Step]:
     """The caller's `on_step`, or a bar on a terminal once the work has taken a second."""
+    if on_step is not None and not callable(on_step):
+        raise InputError("on_step must be a function", got=repr(on_step), do="e.g. on_step=lambda done, total: None")
     if on_step is not None or not sys.stderr.isatty():
         yield on_step or (lambda done, total: None)
         return

@@ -50,6 +50,16 @@ def test_homogeneity_finds_the_four_cancer_patients_of_the_paper() -> None:
     )
 
 
+def test_long_cells_are_cut_in_the_words_of_a_case() -> None:
+    """A group is called by its cells, of which a distribution over many values would fill the page."""
+    rows = 40
+    table = jali.table(pa.table({"age": list(range(rows)), "ill": ["flu"] * rows}), quasi=["age"], sensitive=["ill"])
+    release = jali.generalize(table, [jali.KAnonymity(rows)], show="pdf")
+    cell = release.groups["age"][0].as_py()
+    (case,) = jali.attacks(release, table)["homogeneity"].cases
+    assert f"age {cell[:59]}… ({rows} people)" in case
+
+
 def test_background_knowledge_finds_umeko() -> None:
     """Who is under 30 and has no heart disease has a virus, as the paper says; and the other way round."""
     found = jali.attacks(figure_2(), hospital())["background knowledge"]

@@ -214,3 +214,8 @@ def test_a_file_that_is_no_table_is_refused_though_its_digest_fits(
     edited(folder, lambda told: told["files"]["data.csv"].__setitem__("sha256", digest))
     line = refused(lambda: jali.load(folder))
     assert "data.csv cannot be read: got not a table" in line or "does not describe its tables" in line
+
+
+@pytest.mark.parametrize("maker", ["generalize", "partition", "recode"])
+def test_what_is_told_how_far_the_work_is_must_be_a_function(maker: str) -> None:
+    assert refused(lambda: MAKERS[maker](TABLE, K, on_step=3)).startswith("on_step must be a function: got 3")

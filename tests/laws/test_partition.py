@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 from collections import Counter, defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,7 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.releases.display import _set_text
 from jali.releases.partitioned import Partitioned
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
@@ -279,6 +281,38 @@ def test_wrong_words_are_answered_with_the_right_ones(way: dict[str, Any], messa
     table = jali.table(frame, quasi=["age", "town"], sensitive=["ill"])
     with pytest.raises(InputError, match=message):
         jali.partition(table, [jali.KAnonymity(2)], **way)
+
+
+names = st.sampled_from(["a", "b", "c", "a, b", "b, c", "{a, b}", '"', "missing", "*", "", " a", "\\\\", None])
+
+
+@given(st.sets(names, min_size=1), st.sets(names, min_size=1))
+def test_two_sets_are_never_shown_alike(one: set[str | None], other: set[str | None]) -> None:
+    texts = [_set_text(sorted(some, key=lambda name: (name is None, name or ""))) for some in (one, other)]
+    assert (texts[0] == texts[1]) == (one == other)
+    assert "*" not in texts
+
+
+def test_sets_of_values_that_look_like_several_come_back_as_they_were(tmp_path: Path) -> None:
+    """{"a, b", c} and {a, "b, c"} are two cells, and each covers its own two values."""
+    frame = pa.table({"job": ["a, b", "c"] * 3 + ["a", "b, c"] * 3, "town": [1] * 6 + [2] * 6, "ill": ["x", "y"] * 6})
+    table = jali.table(frame, quasi=["job", "town"], sensitive=["ill"])
+    release = jali.recode(table, [jali.KAnonymity(6)], show="set")
+    assert set(release.frame("arrow")["job"].to_pylist()) == {'{"a, b", c}', '{a, "b, c"}'}
+    loaded = jali.load(release.save(tmp_path / "out"))
+    assert jali.measure(loaded, table).kl == pytest.approx(np.log(2))
+    assert loaded.estimate().count(where={"job": "c"}) == pytest.approx(3)
+
+
+def test_a_release_says_when_it_is_made_that_nobody_can_count_what_it_shows_as_everything() -> None:
+    """Bands without ends: what * covers is not declared, which an analyst would otherwise learn too late."""
+    frame = pa.table({"age": list(range(20, 60)), "ill": ["flu", "cold"] * 20})
+    for bands, told in ((jali.bands(10), True), (jali.bands(10, low=0, high=99), False)):
+        release = jali.generalize(jali.table(frame, quasi={"age": bands}, sensitive=["ill"]), [jali.KAnonymity(40)])
+        assert ("what * covers is not declared" in repr(release)) == told
+        refused = pytest.raises(InputError, match="publish it with a declared domain") if told else nullcontext()
+        with refused:
+            release.estimate().sample(None, seed=0)
 
 
 def test_a_partition_cannot_be_repaired_or_believed_and_says_so() -> None:

@@ -128,6 +128,7 @@ def test_nobody_and_everybody_present_are_certain() -> None:
     ([0.5, -0.1], 1, "negative"), ([0.0, 0.0], 1, "all likelihoods are zero"), ([0.5, 0.1], 3, "more are present"),
     ([0.5, 0.0], 2, "positive likelihood"), ([0.5], -1, "whole number"), ([0.5], 0.5, "whole number"),
     ([0.5], True, "whole number"), ([float("nan")], 1, "finite"), ([[0.5]], 1, "list"), (["a"], 1, "numbers"),
+    ([10**400, 1], 1, "numbers"),
 ])  # fmt: skip
 def test_likelihoods_that_make_no_sense_are_refused(likelihoods: list[float], present: int, words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -160,6 +161,17 @@ def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
         twin = existences(likely[held], many[held], np.array([0, held.sum()]), np.array([present]))
         assert twin == pytest.approx(existence(np.repeat(likely, many), present)[np.cumsum(many) - 1][held], rel=1e-12)
     assert seen == {True, False}
+
+
+def test_compiled_probabilities_are_precise_for_members_who_are_all_but_certain() -> None:
+    """Likelihoods thirty decades apart, against rationals: also the least of them has twelve digits."""
+    random = np.random.default_rng(5)
+    for _ in range(60):
+        likely = np.unique(10 ** random.uniform(-30, 0, int(random.integers(2, 12))))
+        present = int(random.integers(1, len(likely) + 1))
+        told = existences(likely, np.ones(len(likely), np.int64), np.array([0, len(likely)]), np.array([present]))
+        exact = oracle.existence([Fraction(x) for x in likely.tolist()], present)
+        assert told == pytest.approx([float(x) for x in exact], rel=1e-12, abs=0)
 
 
 # -- DeltaPresence --------------------------------------------------------------------------------------------------
@@ -387,6 +399,19 @@ def test_a_saved_release_tells_the_same_presence_and_does_not_hold_the_public_ta
             pickle.loads(pickle.dumps(release)).presence()
 
 
+def test_beside_the_public_table_the_files_do_not_tell_which_of_two_private_tables_it_was(tmp_path: Path) -> None:
+    """Of A, A and B two are present. The KL-divergence would say which two: ln 2 for A and A, 0 for A and B."""
+    public = jali.table(pa.table({"job": ["A", "A", "B"]}), quasi=["job"])
+    files = []
+    for number, present in enumerate((["A", "A"], ["A", "B"])):
+        private = jali.table(pa.table({"job": present}), quasi=["job"])
+        release = jali.conceal(private, public, low=0, high=0.7)
+        assert "KL-divergence: see jali.measure" in repr(release)
+        folder = release.save(tmp_path / str(number))
+        files.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert files[0] == files[1]
+
+
 def test_measures_are_the_same_whether_the_public_table_is_at_hand_or_not(tmp_path: Path) -> None:
     """Cells name values that nobody of the private table has; the KL cost is that of the published texts."""
     public = jali.table(pa.table({"job": ["a", "b", "c", "d", None] * 4}), quasi=["job"])
@@ -503,6 +528,7 @@ def test_numbers_meet_whatever_their_types() -> None:
     ({"shift": "exact", "show": "set"}, "distributions"),
     ({"shift": "exact", "steps": 0}, "steps"),
     ({"shift": "exact", "steps": 1.5}, "steps"),
+    ({"shift": "exact", "steps": 10**7}, "from 1 to 1,000,000"),
     ({"steps": 10}, "steps"),
 ])  # fmt: skip
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object], words: str) -> None:

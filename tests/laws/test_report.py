@@ -23,7 +23,7 @@ from jali.reports import usefulness
 from jali.reports.material import Material, Missing, attempt
 from jali.reports.page import SECTIONS, Report
 from jali.reports.parts import MARK, percent_up
-from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_of
+from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups, worst_of
 from jali.reports.published import published
 from jali.risk.audit import figures
 from jali.utility.attributes import CLASSES, association, cramers_v, distribution
@@ -552,7 +552,8 @@ def test_long_cells_are_cut_for_people_and_never_in_the_files(tmp_path: Path) ->
     cells = [cell for column in ("age", "city") for cell in release.tables["data"][column].to_pylist()]
     long = {cell for cell in cells if len(cell) > 60}
     assert long
-    for text in (str(release), str(published(Material(release, None)).body)):
+    pages = [str(make(Material(release, None)).body) for make in (published, worst_groups)]
+    for text in (str(release), release._repr_html_(), *pages):
         assert not [cell for cell in long if cell in text]
         assert any(cell[:59] + "…" in text for cell in long)
     saved = jali.load(release.save(tmp_path / "out"))

@@ -143,6 +143,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     ("how", "message"),
     [
         ({"rules": ["sexx"]}, 'did you mean "sex"'),
+        ({"rules": []}, "rules names no column; write rules=True for all columns"),
         ({"classify": "salary"}, 'no column "salary" was published'),
         ({"rules": True, "support": 0}, "support must be above 0"),
         ({"rules": True, "confidence": 1.2}, "confidence must be above 0"),

@@ -21,6 +21,7 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
+from jali.releases.summary import cut
 from jali.show import html_outline, html_table, joined
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Release(ABC):
         parts: list[object] = [html_outline(repr(self))]
         for name, table in self.tables.items():
             first = table.slice(0, SHOWN_ROWS).to_pylist()
-            rows = [["" if cell is None else cell for cell in row.values()] for row in first]
+            rows = [["" if c is None else cut(c) if isinstance(c, str) else c for c in row.values()] for row in first]
             parts.append(html_table(table.column_names, rows, caption=f"Table “{name}”, its first rows"))
         return joined(parts)
 

@@ -41,7 +41,8 @@ Search = Literal["lattice", "partition"]
 SEARCHES: tuple[Search, ...] = ("lattice", "partition")
 
 KNOWN_ALGORITHM: dict[bool, str] = {
-    False: "whoever knows the algorithm learns that no finer groups kept the bounds",
+    False: "whoever knows the algorithm learns that no finer groups kept the bounds, and of a lattice that no other "
+    "such groups tell more of the private rows",
     True: "whoever knows the algorithm can often work out how far a group was shifted, and from that the frequencies "
     "of its private rows, which say more than the distributions (reversibility)",
 }
@@ -196,7 +197,7 @@ def _require_steps(steps: object, shift: Shift) -> None:
     if steps is None:
         return
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 1 <= steps <= 10**6:
-        raise InputError("steps must be a whole number of at least 1", got=repr(steps), do="write e.g. steps=10")
+        raise InputError("steps must be a whole number from 1 to 1,000,000", got=repr(steps), do="write e.g. steps=10")
     if shift == "none":
         raise InputError("steps are steps of a shift, and there is none", do='add shift="exact"')
 
@@ -243,7 +244,8 @@ def _publish(
     release.remember(order, private.records)
     release._public = public
     costs = vars(holder_costs(release, seen, seen.domain))
-    metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+    # not the KL-divergence: it depends on who of a group is present, and few tables beside the public one have it
+    metrics = {name: costs[name] for name in ("average", "discernibility", "loss")}
     counts = {**release.manifest.counts, "groups": len(release._group[1])}  # boxes that show the same are one group
     release.manifest = replace(release.manifest, metrics=metrics, counts=counts)
     release.verify()

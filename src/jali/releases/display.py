@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +18,7 @@ from jali.encoding.table import Column
 from jali.errors import InputError, nearest
 from jali.principles.counts import Ints
 from jali.releases.covers import display_cover
-from jali.releases.pdf import Shift, bases, group_weights, levels_of, pdf_facts, tallies
+from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.releases.published import Published, compact
 
 Show = Literal["taxonomy", "interval", "set", "pdf"]
@@ -210,7 +211,7 @@ def _sets(column: Column, found: Members) -> Published:
     of_group = np.array([numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in pairwise(start)])
     labels = column.labels.to_pylist()
     members = [np.frombuffer(key, dtype=np.int32) for key in numbers]
-    texts = [labels[m[0]] if len(m) == 1 else "{" + ", ".join(_named(labels[i]) for i in m) + "}" for m in members]
+    texts = [_set_text([labels[i] for i in m]) for m in members]
     used = np.unique(np.concatenate(members))
     position = {int(c): i for i, c in enumerate(used)}
     facts = {
@@ -239,8 +240,22 @@ def publish_weights(column: Column, group: Ints, weights: Sequence[Mapping[int, 
     return _published(column, texts, of_group[group], facts)
 
 
+def _set_text(values: Sequence[str | None]) -> str | None:
+    """A set as people read it, no two sets alike; one value alone is shown as it is, where it looks like no set or *.
+
+    >>> _set_text(["a", None]), _set_text(["a"]), _set_text(["a, b", "c"]), _set_text(["{a, b}"])
+    ('{a, missing}', 'a', '{"a, b", c}', '{"{a, b}"}')
+    """
+    if len(values) == 1 and (values[0] is None or not (values[0].startswith("{") or values[0] == ROOT)):
+        return values[0]
+    return "{" + ", ".join(map(_named, values)) + "}"
+
+
 def _named(label: str | None) -> str:
-    return "missing" if label is None else label
+    if label is None:
+        return MISSING
+    plain = label not in ("", MISSING, ROOT) and not set(label) & set('{},"\\') and label == label.strip()
+    return label if plain else json.dumps(label, ensure_ascii=False)
 
 
 def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64], facts: dict[str, Any]) -> Published:

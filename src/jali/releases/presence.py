@@ -17,6 +17,7 @@ from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.original import holder_cover
 from jali.releases.published import free_name
+from jali.releases.summary import many
 from jali.search.existence import TOLERANCE, alike, kernels
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
@@ -49,11 +50,12 @@ class Presence:
 
     def __repr__(self) -> str:
         lines = [
-            f"Presence: {len(self.probabilities):,} people of the public table, {self.groups.num_rows:,} groups",
+            f"Presence: {len(self.probabilities):,} people of the public table, {many(self.groups.num_rows, 'group')}",
             f"  each is in the private table with a probability of {self.low:.4g} to {self.high:.4g}",
         ]
         if self.outside:
-            lines.append(f"  {self.outside:,} of them are certainly not in it: no published cell covers them")
+            are = "is" if self.outside == 1 else "are"
+            lines.append(f"  {self.outside:,} of them {are} certainly not in it: no published cell covers them")
         return "\n".join(lines)
 
 

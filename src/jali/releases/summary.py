@@ -145,7 +145,8 @@ def summary(release: Generalized) -> str:
     lines.append("Cost")
     lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
     if "kl" not in metrics:
-        lines.append("  KL-divergence and loss: see jali.measure, which needs the original")
+        what = "KL-divergence" if "loss" in metrics else "KL-divergence and loss"
+        lines.append(f"  {what}: see jali.measure, which needs the original")
     if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
     return "\n".join(lines)
@@ -160,9 +161,15 @@ def column_line(column: Published) -> str:
     assert column.facts is not None
     if column.generalized_by_group:
         example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
-        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {cut(example)}"
+        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {cut(example)}{_unknown(column)}"
     height = column.facts["levels"][-1]["level"]
     chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
     shown = "always *" if column.level == height else f"like {cut(example)}" if example else "empty or *"
-    return f"{column.name}: level {column.level} of {height}, {shown}{chosen}"
+    return f"{column.name}: level {column.level} of {height}, {shown}{chosen}{_unknown(column)}"
+
+
+def _unknown(column: Published) -> str:
+    """A hint where a cell does not say over what an analyst may spread it."""
+    told = column.cover.known[column.codes].all()
+    return "" if told else "; what * covers is not declared, so that nobody can count or draw it"

@@ -8,7 +8,7 @@ from jali.charts import bars
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts, Ints
 from jali.releases.angel import Angel
-from jali.releases.summary import ATTACKER, NOT_COVERED, many
+from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
 from jali.reports.kinds import group_word, judged, promised, reached
 from jali.reports.material import Material, Missing
 from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
@@ -210,7 +210,7 @@ def described(m: Material, counts: Counts, group: int) -> str:
         return f"{group_word(m.release)[0]} {group + 1}"
     row = groups.slice(group, 1).to_pylist()[0]
     *names, _ = groups.column_names
-    shown = [f"{name} {'missing' if row[name] is None else row[name]}" for name in names if row[name] != ROOT]
+    shown = [f"{name} {'missing' if row[name] is None else cut(str(row[name]))}" for name in names if row[name] != ROOT]
     return ", ".join(shown) or f"{ROOT} in every column"
 
 

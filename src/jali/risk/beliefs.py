@@ -108,7 +108,8 @@ def beliefs(
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for {an(found.kind)} release")
     if any(column.generalized_by_group for column in found.of_role("quasi")):
-        raise InputError("beliefs are not defined for a partitioned release", do="generalize the table instead")
+        what = f"beliefs are not defined for {an(found.kind)} release that shows each group in its own way"
+        raise InputError(what, do="generalize the table instead")
     counts = found.counts()
     column = counts.column(sensitive, asked_by="beliefs").name
     if not isinstance(population, Table):

@@ -8,6 +8,7 @@ from typing import Any
 
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
+from jali.releases.summary import cut
 from jali.show import lines_of
 
 CONFIDENTIAL = "confidential: made with the original, for its holder alone"
@@ -95,7 +96,8 @@ class Names:
         if self._cells is None:
             return f"bucket {group + 1}"  # as it is published
         shown = self._cells[group]
-        return "the group " + ", ".join(f"{n} {'missing' if shown[n] is None else shown[n]}" for n in self._columns)
+        told = {n: "missing" if shown[n] is None else cut(shown[n]) for n in self._columns}
+        return "the group " + ", ".join(f"{name} {text}" for name, text in told.items())
 
 
 def percent(share: float) -> str:

@@ -49,7 +49,7 @@ def existence(likelihoods: NDArray[np.floating] | list[float], present: int) -> 
 def _checked(likelihoods: NDArray[np.floating] | list[float]) -> Floats:
     try:
         members = np.asarray(likelihoods, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("likelihoods must be numbers", do="write e.g. existence([0.2, 0.6], present=1)") from None
     if members.ndim != 1:
         raise InputError("likelihoods are a list, one for each member", got=f"{members.ndim} dimensions")

@@ -73,8 +73,8 @@ def _binomial(x: float, trials: int, part: Floats) -> tuple[int, int]:
 
 
 @inner
-def _add_one(mass: Floats, low: int, high: int, q: float) -> int:
-    r = 1.0 - q
+def _add_one(mass: Floats, low: int, high: int, x: float) -> int:
+    q, r = x / (1.0 + x), 1.0 / (1.0 + x)  # 1 − q would lose what a sure member leaves over
     for j in range(high + 1, low, -1):
         mass[j] = mass[j] * r + mass[j - 1] * q
     mass[low] *= r
@@ -90,7 +90,7 @@ def _successes(odds: Floats, many: Ints, mass: Floats, room: Floats, part: Float
         q = odds[i] / (1.0 + odds[i])
         if many[i] * q * (1.0 - q) * 4.0 + 60.0 > many[i]:
             for _ in range(many[i]):
-                high = _add_one(mass, low, high, q)
+                high = _add_one(mass, low, high, odds[i])
                 while mass[high] < _TINY:
                     mass[high] = 0.0
                     high -= 1

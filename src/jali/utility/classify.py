@@ -61,7 +61,7 @@ def classified(
         named = _majority(own, tests, column)
         return Classified(column, accuracy, _accuracy(own, tests, names, column), named, "holdout", len(drawn))
     if not in_order:
-        do = "pass holdout=, a table of people who are not in it, or measure a release that was just made"
+        do = "pass holdout= (--holdout), a table of people who are not in it, or measure a release that was just made"
         raise InputError("classify needs people whose published rows were not trained on", do=do)
     if original.rows < len(drawn):
         raise InputError("classify needs more rows than seeds", got=f"{original.rows:,} rows, {len(drawn)} seeds")

@@ -42,6 +42,8 @@ class Asked:
             do = f'write rules=["{rules}"]' if isinstance(rules, str) else "write rules=True for all columns"
             raise InputError("rules must be True, False or a list of column names", got=repr(rules), do=do)
         listed = published if isinstance(rules, bool) else list(rules)
+        if not listed:
+            raise InputError("rules names no column", do="write rules=True for all columns")
         for what, name in [("rules", name) for name in listed] + [("classify", classify)] * (classify is not None):
             if name not in published:
                 raise InputError(f'{what}: no column "{name}" was published', do=nearest(str(name), published))
