@@ -51,12 +51,12 @@ def require_plots() -> None:
 
 
 def clipped(text: object, longest: int = LONGEST) -> str:
-    """A label that fits: its first letters where it is long, and "missing" for no value.
+    """A label that fits: its first letters where it is long, "missing" for no value, and one for an empty text.
 
-    >>> clipped("abcdef", 4), clipped(None)
-    ('abc…', 'missing')
+    >>> clipped("abcdef", 4), clipped(None), clipped("")
+    ('abc…', 'missing', '(empty)')
     """
-    shown = "missing" if text is None else " ".join(printable(text).split())
+    shown = "missing" if text is None else " ".join(printable(text).split()) or "(empty)"
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
@@ -67,6 +67,15 @@ def share(part: float) -> str:
     ('42%', '<1%', '0%')
     """
     return "<1%" if 0 < part < 0.005 else f"{part:.0%}"
+
+
+def tick(part: float) -> str:
+    """A share at a tick, with every digit it has: ticks at equal steps read as equal steps.
+
+    >>> tick(0.025), tick(0.3), tick(0.0), tick(3.5)
+    ('2.5%', '30%', '0%', '350%')
+    """
+    return f"{part * 100:.6g}%"
 
 
 @dataclass(frozen=True)
@@ -230,7 +239,7 @@ def lines(
         if len(x) <= 14:
             axes.set_xticks(x, [f"{value:g}" for value in x])
         if percent:
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+            axes.yaxis.set_major_formatter(lambda value, _: tick(value))
         if len(series) > 1:
             canvas.legend(loc="outside upper center", ncols=len(series), frameon=False)
 
@@ -262,7 +271,7 @@ def bars(
         axes.set_yticks(range(len(labels)), [clipped(label) for label in labels])
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.set_xlabel(axis)
-        axes.xaxis.set_major_formatter(lambda value, _: form(value))
+        axes.xaxis.set_major_formatter(lambda value, _: tick(value) if form is share else form(value))
         axes.xaxis.set_major_locator(_few_ticks())
         axes.margins(x=0.17)
         axes.set_xlim(left=0)

@@ -108,6 +108,8 @@ def test_what_is_wrong_is_one_line(short: Any, refused: Callable[..., str]) -> N
         (("-o", "."), "is a folder; name a file"),
         (("-o", ".", "--overwrite"), "is a folder; name a file"),
         (("-o", "out/frontier.html"), "must not lie in the folder that is handed out"),
+        (("-o", "nowhere/frontier.html"), "there is no folder nowhere; make it"),
+        (("--resume", "nowhere/kept.json"), "there is no folder nowhere; make it"),
         (("--resume", "out/kept.json"), "must not lie in the folder that is handed out"),
     ):
         assert text in refused(short.jali("frontier", "job.toml", *arguments))

@@ -20,7 +20,7 @@ from jali.errors import InfeasibleError, InputError
 from jali.reports import frontier_methods
 from jali.reports.frontier import Frontier
 from jali.reports.frontier_methods import METHODS, Method, methods_of
-from jali.reports.frontier_page import page, pictures
+from jali.reports.frontier_page import MARK, page, pictures
 from jali.reports.frontier_points import Part, Point
 from jali.reports.frontier_strengths import DEFAULTS, knob
 from jali.reports.material import Material
@@ -218,6 +218,9 @@ def test_a_release_whose_query_error_is_not_defined_is_still_a_release(
     assert "not defined" in repr(made)
     assert "not defined" in made.reason
     assert "not defined" in page(made)
+    assert made.points[0].undefined == "it cannot be told"
+    assert "the query error of lattice is not defined: it cannot be told" in repr(made)
+    assert "The query error of lattice is not defined: it cannot be told." in page(made)
 
 
 def test_a_column_of_which_every_value_is_missing_is_not_asked_about() -> None:
@@ -286,6 +289,11 @@ def test_the_reason_says_why() -> None:
     assert "pdf (0.5000 nats) keeps KAnonymity(5) in a sense of its own, which was not accepted" in other.reason
     assert "anatomy (0.1000 nats) does not keep KAnonymity(5)" in other.reason
     assert "It was accepted that KAnonymity(5)" in replace(other, accept=frozenset(["pdf"])).reason
+    both = replace(other.points[1], parts=(*other.points[1].parts, Part("TCloseness(0.2)", "otherwise", "so")))
+    assert "pdf (0.5000 nats) keeps " in invented(point("lattice", 1, 1), both).reason
+    for part in both.parts:
+        assert part.principle in invented(point("lattice", 1, 1), both).reason
+        assert part.principle in invented(point("lattice", 1, 1), both, accept=("pdf",)).reason
     nothing = invented(point("anatomy", 0.1, 1, "no"), accept=("anatomy",))
     assert nothing.recommended is None
     assert nothing.reason.startswith("Nothing is recommended: none of anatomy meets all of KAnonymity(5).")
@@ -439,6 +447,23 @@ def test_what_a_point_depends_on_makes_another_point(table: Any, tmp_path: Path,
     assert len(calls) == 6
 
 
+def test_figures_of_an_older_jali_are_made_anew(
+    table: Any, tmp_path: Path, calls: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file from before the figures changed is no error, and none of its points is shown."""
+    run: dict[str, Any] = {"strengths": [], "methods": ["lattice"], "queries": 2, "resume": tmp_path / "kept.json"}
+    with monkeypatch.context() as older:
+        older.setattr("jali.reports.frontier_cache.FIGURES", 1)
+        jali.frontier(table, REQUIREMENT, **run)
+    assert len(calls) == 1
+    text = (tmp_path / "kept.json").read_text("utf-8")
+    (tmp_path / "kept.json").write_text(text.replace('"undefined": null', '"other": null'), "utf-8")
+    jali.frontier(table, REQUIREMENT, **run)
+    assert len(calls) == 2
+    jali.frontier(table, REQUIREMENT, **run)
+    assert len(calls) == 2
+
+
 def test_the_file_is_private_and_has_figures_only(table: Any, tmp_path: Path) -> None:
     """For its owner alone, without a value of the table; of two tables it is never mixed."""
     path = tmp_path / "private.json"
@@ -547,6 +572,12 @@ def test_the_page_stands_alone_and_is_marked_as_confidential(found: Frontier, tm
     assert reading.tags.count("tr") >= len(found.points)
     with pytest.raises(InputError, match="exists"):
         found.save(path)
+
+
+def test_a_notebook_is_told_that_a_frontier_is_confidential(found: Frontier) -> None:
+    """As the page and the text are."""
+    assert found._repr_html_().index(MARK) < found._repr_html_().index("<section")
+    assert "confidential" in repr(found)
 
 
 def test_names_from_the_table_are_escaped() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import html5lib
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import jali
@@ -26,6 +27,7 @@ from jali.reports.parts import MARK, percent_up
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups, worst_of
 from jali.reports.published import published
 from jali.risk.audit import figures
+from jali.risk.figures import together
 from jali.utility.attributes import CLASSES, association, cramers_v, distribution
 
 pytest.importorskip("matplotlib")
@@ -207,6 +209,47 @@ def test_a_promise_means_what_it_means_for_the_kind(releases: Any) -> None:
     assert "People by the size of their batch" in groups(Material(angel)).html()
 
 
+def test_k_of_angel_is_promised_table_by_table_everywhere() -> None:
+    """Page, text and manifest say so, and the page shows what the audit finds where the batch number joins tables."""
+    table = made_of(people(120))
+    angel = jali.angelize(table, [jali.FrequencyDiversity(2)], k=5, marginals=[["age", "illness"]])
+    page = guarantee(Material(angel)).html()
+    for principle, said in zip(angel.principles, angel.told()["promises"], strict=True):
+        assert said == angel.promised(principle)
+        assert said[1:] in page  # but a capital
+        assert f"{principle!r}: {said}" in repr(angel)
+    (k,) = [angel.promised(p) for p in angel.principles if isinstance(p, jali.KAnonymity)]
+    assert k.startswith("in each table of quasi-identifiers, ")
+    found = jali.audit(angel).angel
+    assert found.tables == 2
+    for name, value in together(found):
+        assert f"{name}</th><td>{value}</td>" in page
+    assert "the join keeps k" in page
+
+
+def test_distributions_promise_only_against_whoever_knows_who_is_in_the_table(releases: Any) -> None:
+    """As the frontier says of them; cells without distributions promise without that."""
+    release = releases["distributions"]
+    said = release.promised(release.principles[0])
+    assert said.startswith("if the attacker already knows who is in the table, every person shares")
+    assert said[1:] in guarantee(Material(release)).html()
+    assert "already knows" not in guarantee(Material(releases["intervals"])).html()
+
+
+def test_where_a_column_stands_is_told_table_by_table_and_marginal_by_marginal(releases: Any) -> None:
+    """Of ANGEL with its table; of marginals with its level in each of them, and that it is in none."""
+    table = made_of(people(120))
+    angel = jali.angelize(table, [jali.FrequencyDiversity(2)], k=5, marginals=[["age", "illness"]])
+    assert published(Material(angel)).html().count('<th scope="row">age</th>') == 2
+    assert "<td>marginal-1</td>" in published(Material(angel)).html()
+    release = releases["marginals"]
+    told = published(Material(release)).html()
+    for chain in release.chains:
+        levels = [own[chain.name] for own, _ in release.marginals if chain.name in own]
+        assert all(f"{chain.like(level)} in marginal" in told for level in levels)
+        assert levels or f"{chain.name}</th><td>quasi-identifier</td><td>in no marginal" in told
+
+
 def test_the_public_edition_takes_no_original(releases: Any) -> None:
     """Asked for both, it asks back."""
     with pytest.raises(InputError, match="does not use the original"):
@@ -252,6 +295,18 @@ def test_names_and_values_are_shown_as_such(method: str) -> None:
 # -- the same numbers everywhere ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("method", "options"), [("recode", {"show": "set"}), ("anatomize", {})])
+def test_a_column_may_be_called_as_jali_calls_its_own(method: str, options: Any) -> None:
+    """Whatever a column is called, both editions are made; a joint table's own count gives way."""
+    frame = people(60).rename(columns={"city": "count", "illness": "batch"}).assign(people="a", bucket="b")
+    quasi = {"age": jali.bands(10, 20), "count": jali.suppress(), "people": jali.suppress(), "bucket": jali.suppress()}
+    table = jali.table(frame, quasi=quasi, sensitive=["batch"])
+    release = getattr(jali, method)(table, [jali.FrequencyDiversity(1)], **options)
+    assert release.estimate().frame(["count", "batch"]).column_names == ["count", "batch", "count_"]
+    assert well_formed(jali.report(release, table).html) is not None
+    assert well_formed(jali.report(release).html) is not None
+
+
 def test_the_report_shows_the_numbers_of_audit_and_measure(releases: Any) -> None:
     """What `jali.audit` and `jali.measure` say stands in the page, as they print it."""
     release, table = releases["intervals"], GIVEN["intervals"][1]
@@ -292,6 +347,17 @@ def _without_worst(counts: Any) -> float:
             left = np.delete(row, out)
             best = max(best, float(left.max() / left.sum()) if left.sum() else 0.0)
     return best
+
+
+def test_whoever_is_right_all_of_the_time_is_said_to_be_certain(releases: Any) -> None:
+    """Where one fact tells all; no sentence speaks of 100 %."""
+    table = made_of(people(60))
+    release = jali.generalize(table, [jali.DistinctDiversity(2)])
+    (audited,) = jali.audit(release).sensitive
+    sure = dataclasses.replace(audited.disclosure, implications=(audited.disclosure.implications[0], 1.0))
+    texts = worst_case(dataclasses.replace(audited, disclosure=sure), "age")
+    assert texts[-1].endswith("instead may be certain of somebody's illness.")
+    assert not any("100" in text for text in texts)
 
 
 def test_where_more_facts_are_not_defined_it_says_so(releases: Any) -> None:
@@ -387,6 +453,22 @@ def test_cramers_v_is_that_of_scipy() -> None:
         assert cramers_v(table.astype(float)) == pytest.approx(reference(table, method="cramer"), abs=1e-6)
 
 
+def test_a_pair_is_compared_where_its_table_shows_values_that_a_column_alone_does_not() -> None:
+    """Releases of several tables answer a pair from another table: its V is that of the values this one shows."""
+
+    class Several:
+        """One column without the value that the pair has."""
+
+        def frame(self, columns: list[str]) -> pa.Table:
+            cells = {"a": [1, 2, 3], "b": ["x", "y", "x"], "count": [4.0, 5.0, 6.0]}
+            return pa.table(cells if len(columns) == 2 else {columns[0]: cells[columns[0]][:2], "count": [1.0, 1.0]})
+
+    one, other = (distribution(Several(), name).classes for name in "ab")  # type: ignore[arg-type]
+    found = association(Several(), one, other)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.published == pytest.approx(cramers_v(np.array([[4.0, 0], [0, 5], [6, 0]])))
+
+
 def test_only_errors_of_input_count_as_not_defined() -> None:
     """A bug is not hidden as something that does not apply."""
 
@@ -464,6 +546,31 @@ def attempt_levels(table: Any, principles: Any, levels: Any) -> bool:
     except jali.InfeasibleError:
         return False
     return True
+
+
+def test_a_lattice_says_what_its_names_mean() -> None:
+    """For who sees it: in which order the levels stand, and the minimal nodes, whether or not their names have room."""
+    nodes = jali.minimal(made_of(people()), [jali.KAnonymity(9)])
+    texts = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", jali.picture(nodes).svg()))
+    assert "Levels in the order age, city." in texts
+    for node in nodes:
+        assert "\u00a0".join(str(level) for level in node.levels.values()) in texts
+
+
+def test_ticks_at_equal_steps_read_as_equal_steps() -> None:
+    """Also where a step is no whole per cent."""
+    from matplotlib.figure import Figure
+
+    told: dict[str, Any] = {"title": "t", "description": "d"}
+    for most in (0.03, 0.06, 0.11, 0.19, 1.7, 40.0):
+        drawn = charts.lines([1, 2], {"a": [0.0, most]}, labels=("x", "y"), percent=True, **told), "yaxis"
+        for picture, name in (drawn, (charts.bars(["a"], {"s": [most]}, axis="share", **told), "xaxis")):
+            canvas = Figure()
+            picture.draw(canvas)
+            canvas.draw_without_rendering()
+            axis = getattr(canvas.axes[0], name)
+            values = [float(label.get_text().rstrip("%")) for label in axis.get_ticklabels()]
+            assert values == pytest.approx([100 * place for place in axis.get_ticklocs()])
 
 
 def test_a_large_hierarchy_is_drawn_with_its_first_values() -> None:

@@ -69,6 +69,9 @@ def frontier(
         if place is not None and loaded.output is not None and loaded.output.resolve() in place.resolve().parents:
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
+        if place is not None and not place.parent.is_dir():
+            do = f"make it, or choose another place for the {what}"
+            raise InputError(f"there is no folder {place.parent}", do=do)
     given = {name: value for name, value in changes.items() if value is not None}
     found = loaded.frontier(on_step=on_step(), resume=resume, **given)
     path = None if output is None else found.save(output, overwrite=overwrite)

@@ -72,7 +72,7 @@ def publish(
     if as_json:
         told = {} if compared is None else compared.to_dict()
         chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
-        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})} | chosen)
+        emit({"path": path} | release.told() | {"levels": getattr(release, "levels", {})} | chosen)
     else:
         if compared is not None:
             click.echo(f"{compared.reason}\n")

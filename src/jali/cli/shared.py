@@ -94,7 +94,7 @@ def save_new(release: Release, output: Path, *, overwrite: bool, form: Any, as_j
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     path = release.save(output, overwrite=overwrite, format=form)
     if as_json:
-        emit({"path": path} | release.manifest.to_dict() | {"levels": getattr(release, "levels", {})})
+        emit({"path": path} | release.told() | {"levels": getattr(release, "levels", {})})
     else:
         click.echo(summary)
         click.echo(f"Saved in {path}")

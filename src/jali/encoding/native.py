@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,18 @@ import pyarrow as pa
 from jali.errors import InputError, nearest
 
 FRAMES = ("arrow", "pandas", "polars")
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """A column name that is not taken.
+
+    >>> free_name("rows", ["age", "rows"])
+    'rows_'
+    """
+    names = set(taken)
+    while wanted in names:
+        wanted += "_"
+    return wanted
 
 
 def to_native(table: pa.Table, kind: str) -> Any:

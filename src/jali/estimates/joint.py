@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
+from jali.encoding.native import free_name
 from jali.errors import InputError
 from jali.estimates.cover import Cover
 from jali.estimates.patterns import Floats, Ints, added
@@ -307,7 +308,7 @@ def joint_table(names: Sequence[str], sets: Sequence[Sets], codes: Sequence[Ints
         raise InputError(f"the joint table has up to {most:,} cells, more than {LARGEST:,}", do="name fewer columns")
     kept = counts > 0
     data = {n: s.values.take(pa.array(cell[kept])) for n, s, cell in zip(names, sets, cells, strict=True)}
-    return pa.table([*data.values(), pa.array(counts[kept])], names=[*names, "count"])
+    return pa.table([*data.values(), pa.array(counts[kept])], names=[*names, free_name("count", names)])
 
 
 def _spread(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[list[Ints], Floats]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jali.encoding.frequencies import combine
+from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest
 from jali.principles import DistinctDiversity, FrequencyDiversity
@@ -24,7 +25,7 @@ from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Requirement, manifest_of, mean_weight
 from jali.releases.original import bucket_costs
 from jali.releases.present import only_present
-from jali.releases.published import Published, free_name, publish_exact, publish_quasi
+from jali.releases.published import Published, publish_exact, publish_quasi
 from jali.search.bucketize import deal
 from jali.search.feasible import require_feasible
 from jali.search.lattice import Lattice, Node

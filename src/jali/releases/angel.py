@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from jali.encoding.native import to_native
+from jali.encoding.native import free_name, to_native
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
 from jali.estimates.boxes import BoxColumn, BoxEstimate
@@ -24,7 +24,7 @@ from jali.releases.angel_joint import JointCell, smallest_certain
 from jali.releases.angel_keys import check_place, write_keys
 from jali.releases.angel_tables import Contents, GroupTable, posterior
 from jali.releases.base import Manifest, Release
-from jali.releases.published import Published, free_name
+from jali.releases.published import Published
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats, in so many people: their levels are compared with those of batches up to this much."""
@@ -116,6 +116,12 @@ class Angel(Release):
         return graph(self.contents.tables[0], self.contents).save(path)
 
     # What it promises.
+
+    def promised(self, principle: Principle) -> str:
+        """k holds table by table, and not for their join; what is said of sensitive values holds in every batch."""
+        k = isinstance(principle, KAnonymity)
+        where = "in each table of quasi-identifiers" if k else "where a group is a batch"
+        return f"{where}, {super().promised(principle)}"
 
     def counts(self) -> Counts:
         """People by batch and sensitive value."""

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from jali.encoding.frequencies import combine
+from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.counts import Ints
 from jali.releases.angel_tables import Contents
-from jali.releases.published import free_name
 
 _BATCH, _COUNT = "batch", "count"
 _DIGEST = b"jali"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jali.encoding.frequencies import combine
+from jali.encoding.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn
@@ -24,7 +25,7 @@ from jali.releases.base import fresh_order
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.generalized import manifest_of, mean_weight
 from jali.releases.original import bucket_costs, divergence, holder_cover
-from jali.releases.published import Published, free_name, publish_exact
+from jali.releases.published import Published, publish_exact
 
 
 class Draft(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jali.principles import KAnonymity
 from jali.releases.summary import ATTACKER, COSTS, NOT_COVERED, column_line, many
 
 if TYPE_CHECKING:
@@ -34,13 +33,7 @@ def summary(release: Angel) -> str:
     lines.append(f"  {count}: people of the {number} who have the value")
     lines += [f"  {weights}: weights, as the mean of each {number}"] if weights else []
     lines.append("Guarantee")
-    for principle in release.principles:
-        where = (
-            "in each table of quasi-identifiers, "
-            if isinstance(principle, KAnonymity)
-            else "where a group is a batch, "
-        )
-        lines.append(f"  {principle!r}: {where}{principle.promise()}")
+    lines += [f"  {principle!r}: {release.promised(principle)}" for principle in release.principles]
     lines.append(f"  against {ATTACKER}")
     lines.append(f"  {RESTS}")
     if counts["one_row_per_person_assumed"]:

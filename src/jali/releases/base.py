@@ -138,6 +138,15 @@ class Release(ABC):
         """The promises."""
         return self.manifest.principles
 
+    def promised(self, principle: Principle) -> str:
+        """What a promise means for this kind of release, in one plain sentence without a full stop."""
+        assumed = self.manifest.method.get("pdf_assumes")
+        return principle.promise() if assumed is None else f"if {assumed}, {principle.promise()}"
+
+    def told(self) -> dict[str, Any]:
+        """What the manifest says of the whole release, its promises as they hold for this kind."""
+        return self.manifest.to_dict() | {"promises": [self.promised(principle) for principle in self.principles]}
+
     def frame(self, kind: str | None = None) -> Any:
         """The published table, in the kind of frame that came in, or as "pandas", "polars", "arrow"."""
         return to_native(self.tables["data"], kind or self.origin)
@@ -157,7 +166,7 @@ class Release(ABC):
     def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
         """Write data and manifest into a folder, atomically, once every promise is found kept in the written files."""
         self.verify()
-        manifest = self.manifest.to_dict() | {"columns": self.columns_facts()}
+        manifest = self.told() | {"columns": self.columns_facts()}
         return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format, check=self._check_files)
 
     def _read_back(self, folder: Path) -> Release:

@@ -150,6 +150,10 @@ class Buckets(Release):
         number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
         return np.bincount(number)[number].astype(np.int64)
 
+    def promised(self, principle: Principle) -> str:
+        """What a promise means where groups are buckets."""
+        return f"where a group is a bucket, {super().promised(principle)}"
+
     def counts(self) -> Counts:
         """People by bucket and sensitive value, from the table of buckets."""
         held = self.contents

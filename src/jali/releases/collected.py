@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jali.encoding.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.estimates.base import generator
@@ -29,7 +30,6 @@ from jali.releases.generalized import Generalized, Requirement, manifest_of
 from jali.releases.marginals import Marginals
 from jali.releases.original import node_numbers
 from jali.releases.present import only_present
-from jali.releases.published import free_name
 from jali.releases.summary import an
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
+from jali.encoding.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
@@ -25,7 +26,7 @@ from jali.releases.display import Show, shows_of
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_counts, people_table
 from jali.releases.present import only_present
-from jali.releases.published import Published, free_name, publish_exact, publish_quasi, restored
+from jali.releases.published import Published, publish_exact, publish_quasi, restored
 from jali.releases.shown import shown_by_group
 from jali.search.groups import Partition
 from jali.search.lattice import Lattice, Nodes

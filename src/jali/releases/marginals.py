@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from jali.charts import Picture
 from jali.encoding.frequencies import combine
-from jali.encoding.native import to_native
+from jali.encoding.native import free_name, to_native
 from jali.errors import InputError, InternalError
 from jali.graphical.estimate import Fitted, MaxEntropyEstimate
 from jali.graphical.fit import fit
@@ -28,7 +28,7 @@ from jali.releases import store
 from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
-from jali.releases.published import Published, free_name
+from jali.releases.published import Published
 from jali.releases.summary import many
 from jali.show import joined
 
@@ -142,6 +142,10 @@ class Marginals(Release):
     def _repr_html_(self) -> str:
         return joined([super()._repr_html_(), self.picture().svg("junction-tree")])
 
+    def promised(self, principle: Principle) -> str:
+        """What a promise means for a collection."""
+        return promise_of(principle)
+
     def counts(self) -> Counts:
         """A collection has no single table of groups."""
         raise InputError("a marginals release has no groups", do="ask release.verdict() or release.estimate()")
@@ -190,12 +194,11 @@ class Marginals(Release):
         """Write the marginals, the manifest and the picture, atomically, once every promise is found kept in them."""
         self.verify()
         told = {
-            "promises": [promise_of(principle) for principle in self.principles],
             "columns": self.columns_facts(),
             "marginals": [marginal.levels for marginal in self.marginals],
         }
         return store.write(
-            folder, self.tables, self.manifest.to_dict() | told, overwrite=overwrite, form=format,
+            folder, self.tables, self.told() | told, overwrite=overwrite, form=format,
             check=self._check_files, texts={PICTURE: self.picture().svg_file()},
         )  # fmt: skip
 

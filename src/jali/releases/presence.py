@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from jali.encoding.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.cover import Cover
@@ -16,7 +17,6 @@ from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.original import holder_cover
-from jali.releases.published import free_name
 from jali.releases.summary import many
 from jali.search.existence import TOLERANCE, alike, kernels
 

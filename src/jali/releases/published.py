@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,18 +69,6 @@ def _labels_of(hierarchy: Mapping[str, Any]) -> list[str | None]:
     """What the cells of a saved quasi-identifier may say."""
     labels: list[str | None] = hierarchy["labels"] if "display" in hierarchy else hierarchy["levels"][0]["labels"]
     return labels
-
-
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """A column name that is not taken.
-
-    >>> free_name("rows", ["age", "rows"])
-    'rows_'
-    """
-    names = set(taken)
-    while wanted in names:
-        wanted += "_"
-    return wanted
 
 
 def compact(codes: NDArray[np.integer], nodes: int) -> tuple[NDArray[np.integer], Ints]:

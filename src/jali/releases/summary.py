@@ -137,7 +137,7 @@ def summary(release: Generalized) -> str:
     lines += ["Published", *(f"  {column_line(column)}" for column in release.columns)]
     if release.weight_name:
         lines.append(f"  {release.weight_name}: weights, as the mean of each group")
-    lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
+    lines += ["Guarantee", *(f"  {principle!r}: {release.promised(principle)}" for principle in release.principles)]
     lines.append(f"  against {HOLDER if release.kind == 'concealed' else ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")

@@ -32,6 +32,7 @@ from jali.writing import put_file
 
 QUERIES = 200
 VOLUME = 0.05
+NOBODY = "nobody in the table satisfies any of the questions, and an error relative to 0 is none"
 Sections = Mapping[str, Options]
 
 
@@ -93,6 +94,7 @@ class Frontier:
             "sense": (pa.string(), lambda p: p.sense),
             "seconds": (pa.float64(), lambda p: p.seconds),
             "reason": (pa.string(), lambda p: p.reason),
+            "undefined": (pa.string(), lambda p: p.undefined),
             "recommended": (pa.bool_(), lambda p: p is chosen),
         }
         made = {name: pa.array([of(p) for p in self.points], kind_) for name, (kind_, of) in columns.items()}
@@ -126,9 +128,9 @@ class Frontier:
         return target
 
     def _repr_html_(self) -> str:
-        from jali.reports.frontier_page import inside
+        from jali.reports.frontier_page import shown
 
-        return inside(self)
+        return shown(self)
 
     def __repr__(self) -> str:
         return table_of_text(self)
@@ -240,15 +242,16 @@ class _Run:
         except (InputError, InfeasibleError) as problem:  # what is said of one method is no reason to hide the others
             return Point(method.name, value, seconds=time.monotonic() - started, reason=str(problem))
         parts = tuple(Part(repr(p), *method.sense(p, options)) for p in required)
+        error, undefined = self._error(release)
         return Point(
-            method.name, value, float(release.manifest.metrics["kl"]), self._error(release), parts,
-            time.monotonic() - started,
+            method.name, value, float(release.manifest.metrics["kl"]), error, parts, time.monotonic() - started,
+            undefined=undefined,
         )  # fmt: skip
 
-    def _error(self, release: Release) -> float | None:
-        """The query error as `measure` has it; None where it is not defined, which is no reason to hide a release."""
+    def _error(self, release: Release) -> tuple[float | None, str | None]:
+        """The query error as `measure` has it, or why it is not defined, which is no reason to hide a release."""
         try:
             error = self.asked.errors(inferred_beside(release, self.table)[1]).average
-        except InputError:
-            return None
-        return None if math.isnan(error) else error
+        except InputError as problem:
+            return None, problem.what
+        return (None, NOBODY) if math.isnan(error) else (error, None)

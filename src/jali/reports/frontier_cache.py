@@ -20,6 +20,8 @@ from jali.errors import InputError
 from jali.principles.parameters import Number
 from jali.reports.frontier_points import Point
 
+FIGURES = 2
+"""Raised whenever jali comes to other figures for the same release: points of an older number are made anew."""
 ABOUT = "figures of jali.frontier, computed from the original: private, for the holder of the table alone"
 
 
@@ -52,7 +54,7 @@ class Cache:
 
     def key(self, facts: Mapping[str, Any]) -> str:
         """What a point depends on, in short."""
-        text = json.dumps({**facts, "jali": __version__}, sort_keys=True, default=repr)
+        text = json.dumps({**facts, "jali": __version__, "figures": FIGURES}, sort_keys=True, default=repr)
         return hashlib.blake2b(text.encode(), digest_size=16, key=self.salt.encode()).hexdigest()
 
     def get(self, key: str, strength: Number) -> Point | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from jali.charts import COLOURS, MARKERS, Picture, require_plots
 from jali.reports.frontier_methods import METHODS
 from jali.reports.frontier_points import Point
-from jali.reports.frontier_text import HEADER, cells, percentage, reasons, required, varied
-from jali.reports.parts import document, listed
+from jali.reports.frontier_text import HEADER, cells, percentage, reasons, required, undefined, varied
+from jali.reports.parts import document, listed, paragraphs, sentence
 from jali.show import Html, element, html_table, joined
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ LIMITS = (
     "Publish one of these releases, never two: promises hold for each of them alone.",
 )
 MET = {"yes": "yes", "otherwise": "in a sense of its own", "no": "no"}
+RING = "recommended"
 SPIKE = 20
 """Figures that are further apart than this many times are drawn on a logarithmic scale."""
 
@@ -45,6 +46,11 @@ def page(frontier: Frontier) -> str:
     top = element("header", "\n", joined([element("h1", TITLE), element("p", MARK, class_="mark")]), "\n")
     body = joined([top, element("main", "\n", inside(frontier), "\n")])
     return document(TITLE, body, edition="private")
+
+
+def shown(frontier: Frontier) -> Html:
+    """What a notebook shows: the same, marked as confidential too."""
+    return joined([element("p", element("b", MARK)), inside(frontier)])
 
 
 def inside(frontier: Frontier) -> Html:
@@ -79,9 +85,10 @@ def _points(frontier: Frontier) -> Html:
         for point in frontier.points
     ]
     asked = f"asked: {frontier.asked}; {frontier.queries:,} random questions of volume {frontier.volume:g}"
-    return html_table(
+    table = html_table(
         (name, *HEADER), rows, caption=f"{required(frontier)}, by {frontier.vary} ({asked})", numbers=(0, 2, 3, 5)
     )
+    return joined([table, paragraphs(*map(sentence, undefined(frontier)))])
 
 
 def _senses(frontier: Frontier) -> Html:
@@ -169,7 +176,10 @@ def _draw(canvas: Figure, frontier: Frontier, axis: _Axis) -> None:
     axes.grid(axis="y", linewidth=0.4, color="#cccccc")
     axes.set_axisbelow(True)
     if drawn:
-        canvas.legend(loc="outside upper center", ncols=4, frameon=False)
+        signs, names = axes.get_legend_handles_labels()
+        order = sorted(range(len(names)), key=lambda at: names[at] == RING)  # the ring last
+        canvas.legend([signs[at] for at in order], [names[at] for at in order], loc="outside upper center", ncols=4,
+                      frameon=False)  # fmt: skip
 
 
 def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[float, float, Point]]) -> None:
@@ -185,10 +195,7 @@ def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[fl
                   markerfacecoloralt="white", zorder=3, label=name if place == 0 else None)  # fmt: skip
         if point is frontier.recommended:
             axes.plot([x], [y], linestyle="", marker="o", markersize=14, markerfacecolor="none",
-                      markeredgecolor="black", markeredgewidth=1.4, zorder=4)  # fmt: skip
-            axes.annotate("recommended", (x, y), xytext=(0, -12), textcoords="offset points", ha="center", va="top",
-                          fontsize=7.5, zorder=5,
-                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8})  # fmt: skip
+                      markeredgecolor="black", markeredgewidth=1.4, zorder=4, label=RING)  # fmt: skip
 
 
 def _scale(axes: Axes, axis: _Axis, values: list[float]) -> None:

@@ -34,6 +34,7 @@ class Point:
     parts: tuple[Part, ...] = ()
     seconds: float = 0.0
     reason: str | None = None
+    undefined: str | None = None  # why there is a release and yet no query error
 
     @property
     def verdict(self) -> Verdict:
@@ -73,10 +74,12 @@ class Point:
             "parts": [part._asdict() for part in self.parts],
             "seconds": self.seconds,
             "reason": self.reason,
+            "undefined": self.undefined,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], strength: Number) -> Point:
         """From plain values; the strength is the one that was asked for, as it was written."""
         parts = tuple(Part(**part) for part in data["parts"])
-        return cls(data["method"], strength, data["kl"], data["error"], parts, data["seconds"], data["reason"])
+        figures = (data["kl"], data["error"], parts, data["seconds"], data["reason"], data["undefined"])
+        return cls(data["method"], strength, *figures)

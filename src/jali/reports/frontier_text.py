@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from jali.reports.frontier_methods import Met
 from jali.reports.frontier_points import Point
 from jali.reports.parts import listed
 
@@ -46,8 +47,8 @@ def reasons(frontier: Frontier) -> Iterator[str]:
     else:
         yield _chosen(frontier, chosen, meeting)
     if chosen is not None and chosen.verdict == "otherwise":
-        sense = next(part for part in chosen.parts if part.met == "otherwise")
-        yield f"It was accepted that {sense.principle} is kept in this sense: {sense.sense}."
+        for names, are, sense in _senses(chosen, "otherwise"):
+            yield f"It was accepted that {names} {are} kept in this sense: {sense}."
     rest = [p for p in asked if p.verdict in ("otherwise", "part") and not frontier.meets(p)]
     for point in sorted(rest, key=lambda p: p.rank):
         if chosen is None or point.rank[0] < chosen.rank[0]:
@@ -71,12 +72,30 @@ def _chosen(frontier: Frontier, chosen: Point, meeting: Sequence[Point]) -> str:
 
 
 def _passed_over(point: Point) -> str:
-    met = "no" if point.verdict == "part" else "otherwise"
-    part = next(part for part in point.parts if part.met == met)
+    met: Met = "no" if point.verdict == "part" else "otherwise"
     cost = f"{point.method} ({point.kl:.4f} nats)"
-    if met == "no":
-        return f"{cost} does not keep {part.principle}: {part.sense}."
-    return f"{cost} keeps {part.principle} in a sense of its own, which was not accepted: {part.sense}."
+    said = [
+        f"does not keep {names}: {sense}"
+        if met == "no"
+        else f"keeps {names} in a sense of its own, which was not accepted: {sense}"
+        for names, _, sense in _senses(point, met)
+    ]
+    return f"{cost} {'; it '.join(said)}."
+
+
+def _senses(point: Point, met: Met) -> Iterator[tuple[str, str, str]]:
+    """The principles that a point meets so, those of one sense together, "is" or "are", and the sense."""
+    for sense in dict.fromkeys(part.sense for part in point.parts if part.met == met):
+        names = [part.principle for part in point.parts if part.met == met and part.sense == sense]
+        yield listed(names), "is" if len(names) == 1 else "are", sense
+
+
+def undefined(frontier: Frontier) -> Iterator[str]:
+    """Why there are points without a query error, each reason once."""
+    points = [point for point in frontier.points if point.undefined]
+    for reason in dict.fromkeys(point.undefined for point in points):
+        methods = listed(list(dict.fromkeys(point.method for point in points if point.undefined == reason)))
+        yield f"the query error of {methods} is not defined: {reason}"
 
 
 def cells(point: Point) -> tuple[str, str, str, str]:
@@ -96,6 +115,7 @@ def table_of_text(frontier: Frontier) -> str:
     lines = [f"Frontier of {required(frontier)}, by {frontier.vary} (confidential: made with the original)"]
     lines += ["  " + "  ".join(_padded(row, widths)).rstrip() for row in rows]
     lines += [f"  no release: {p.method}, {varied(frontier, p)}: {p.reason}" for p in frontier.points if p.reason]
+    lines += [f"  {text}" for text in undefined(frontier)]
     return "\n".join([*lines, *(f"* {text}" if i == 0 else f"  {text}" for i, text in enumerate(reasons(frontier)))])
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 from jali.charts import Picture, clipped
+from jali.show import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+LETTERS = 14
+"""So many letters of a note go into an inch."""
 
 
 class Spot(NamedTuple):
@@ -38,8 +43,12 @@ def graph(
     description: str,
     size: tuple[float, float],
     beside: bool = False,
+    note: str = "",
 ) -> Picture:
-    """Spots joined by lines; a label stands below its spot, or `beside` it. `edges` are pairs of places in `spots`."""
+    """Spots joined by lines; a label stands below its spot, or `beside` it. `edges` are pairs of places in `spots`.
+
+    A `note` stands above all of it: what a reader needs to understand the labels.
+    """
 
     def draw(canvas: Figure) -> None:
         from matplotlib.collections import LineCollection
@@ -65,6 +74,8 @@ def graph(
         axes.margins(x=0.08, y=0.08)
         if beside:  # the outermost labels need as much room as a step
             axes.set_xlim(min(s.x for s in spots) - 0.1, max(s.x for s in spots) + 1)
+        if note:
+            axes.set_title(fill(printable(note), int(size[0] * LETTERS)), fontsize=8)
         if len(looks) > 1:
             canvas.legend(loc="outside lower center", ncols=2, frameon=False)
 

@@ -9,7 +9,7 @@ from jali.releases.angel import Angel
 from jali.releases.base import Release
 from jali.releases.buckets import Buckets
 from jali.releases.concealed import Concealed
-from jali.releases.marginals import Marginals, promise_of
+from jali.releases.marginals import Marginals
 from jali.reports.material import Material, Missing, attempt
 
 BESIDE = "judged beside the public table, which is no part of the release"
@@ -23,11 +23,6 @@ def a_kind(release: Release) -> str:
     ('an angel release', 'a recoded release')
     """
     return f"{'an' if release.kind[0] in 'aeiou' else 'a'} {release.kind} release"
-
-
-def promised(release: Release, principle: Principle) -> str:
-    """What a promise means for this kind of release."""
-    return promise_of(principle) if isinstance(release, Marginals) else principle.promise()
 
 
 def reached(m: Material, principle: Principle) -> str | None:
@@ -62,8 +57,13 @@ def group_word(release: Release) -> tuple[str, str]:
     return ("bucket", "buckets") if isinstance(release, Buckets) else ("group", "groups")
 
 
+def counted(release: Release) -> str:
+    """What the groups are called that people are shown in; those of ANGEL are not the ones values are counted by."""
+    return "Buckets" if isinstance(release, (Angel, Buckets)) else "Groups"
+
+
 def alike(release: Release) -> str:
     """What k counts."""
-    return "k of k-link and k-combinatorial anonymity" if isinstance(release, Marginals) else (
-        "People who look alike, at least"
-    )  # fmt: skip
+    if isinstance(release, Marginals):
+        return "k of k-link and k-combinatorial anonymity"
+    return f"People who look alike{' in each table' if isinstance(release, Angel) else ''}, at least"

@@ -14,7 +14,7 @@ from jali.releases.base import Release, load
 from jali.releases.store import release_files
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
-from jali.reports.kinds import a_kind, alike
+from jali.reports.kinds import a_kind, alike, counted
 from jali.reports.material import Material
 from jali.reports.parts import Section, document
 from jali.risk.figures import Audit
@@ -111,7 +111,7 @@ def _glance(m: Material) -> Html:
     """The few figures that matter most."""
     counts = m.manifest["counts"]
     facts = [("Rows", f"{counts['rows']:,}")]
-    facts += [("Groups", f"{counts['groups']:,}")] if counts.get("groups") else []
+    facts += [(counted(m.release), f"{counts['groups']:,}")] if counts.get("groups") else []
     if isinstance(m.audit, Audit):
         facts.append((alike(m.release), f"{m.audit.k:,}"))
         if m.audit.kept:

@@ -15,11 +15,13 @@ from jali.releases.base import Release
 from jali.releases.marginals import Marginals
 from jali.releases.summary import an, many
 from jali.reports.boxes import boxes
-from jali.reports.graphs import Look, Spot, graph
+from jali.reports.graphs import LETTERS, Look, Spot, graph
 from jali.search.lattice import Nodes
 
 MOST_NODES = 400
 """A larger lattice is summarized by height."""
+MOST_NAMED = 24
+"""So many minimal nodes are named above a lattice."""
 LETTER = 0.055
 """Inches that a letter of a node's name takes; nodes that stand closer are not all named."""
 MOST_LEAVES = 60
@@ -92,14 +94,21 @@ def lattice(nodes: Nodes, chosen: Mapping[str, int]) -> Picture:
     description = f"{order} Minimal: {'; '.join(map(_name, sorted(lowest)))}.{where}"
     if len(every) > MOST_NODES:
         return _by_height(sorts, title, description)
-    return _every_node(sorts, title, description)
+    return _every_node(sorts, title, description, f"{order} {_some(sorted(lowest))}")
+
+
+def _some(minimal: Sequence[tuple[int, ...]]) -> str:
+    """The minimal nodes by name, for not all of them may have room for theirs."""
+    more = f"; … {len(minimal) - MOST_NAMED:,} more" if len(minimal) > MOST_NAMED else ""
+    names = "; ".join(_name(levels).replace(" ", "\u00a0") for levels in minimal[:MOST_NAMED])  # no name is broken
+    return f"Minimal: {names or 'none'}{more}."
 
 
 def _name(levels: Sequence[int]) -> str:
     return " ".join(map(str, levels))
 
 
-def _every_node(sorts: Mapping[tuple[int, ...], str], title: str, description: str) -> Picture:
+def _every_node(sorts: Mapping[tuple[int, ...], str], title: str, description: str, note: str) -> Picture:
     rows: dict[int, list[tuple[int, ...]]] = {}
     for levels in sorts:
         rows.setdefault(sum(levels), []).append(levels)
@@ -122,9 +131,9 @@ def _every_node(sorts: Mapping[tuple[int, ...], str], title: str, description: s
         for i in range(len(levels))
         if (above := (*levels[:i], levels[i] + 1, *levels[i + 1 :])) in place
     ]
-    size = (wide, max(2.4, 0.62 * len(rows) + 0.8))
+    size = (wide, max(2.4, 0.62 * len(rows) + 0.8) + 0.2 + 0.15 * (len(note) // (wide * LETTERS)))
     looks = {sort: look for sort, look in LOOKS.items() if sort in set(sorts.values())}
-    return graph(spots, edges, looks, title=title, description=description, size=size)
+    return graph(spots, edges, looks, title=title, description=description, size=size, note=note)
 
 
 def _by_height(sorts: Mapping[tuple[int, ...], str], title: str, description: str) -> Picture:

@@ -9,11 +9,11 @@ from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts, Ints
 from jali.releases.angel import Angel
 from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
-from jali.reports.kinds import group_word, judged, promised, reached
+from jali.reports.kinds import group_word, judged, reached
 from jali.reports.material import Material, Missing
 from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
 from jali.risk.curve import Curve
-from jali.risk.figures import Audit, SensitiveAudit
+from jali.risk.figures import Audit, SensitiveAudit, together
 from jali.show import Html, element, html_table, joined
 
 WORST = 3
@@ -32,7 +32,7 @@ def guarantee(m: Material) -> Section:
         told = [repr(principle), f"asked {principle.bound}", *([] if found is None else [f"reached {found}"])]
         figures = "; ".join([*told, verdict] if verdict else told)
         bad = "broken" if verdict == "BROKEN" else None
-        promise = element("b", sentence(promised(m.release, principle)))
+        promise = element("b", sentence(m.release.promised(principle)))
         items.append(element("li", promise, element("span", figures), class_=bad))
     parts: list[object] = [element("ul", "\n", joined(items), "\n", class_="promises")]
     if isinstance(audit, Missing):
@@ -42,6 +42,9 @@ def guarantee(m: Material) -> Section:
         said = [text for s in audit.sensitive for text in worst_case(s, known)]
         if said:
             parts += [element("h3", "In the worst case"), bullets(said)]
+        if audit.angel is not None:
+            caption = "What batches and buckets tell together"
+            parts.append(html_table(("Figure", "Value"), together(audit.angel), caption=caption, named=True))
     return Section("guarantee", "The guarantee", joined(parts))
 
 
@@ -64,7 +67,9 @@ def worst_case(audited: SensitiveAudit, known: str) -> list[str]:
         still = f"is still right at most {percent_up(sure)} of the time"
         texts.append(f"The same attacker who can also rule out {RULED_OUT[k]} of {column} {still}.")
     fact = "any one fact of the form “if this person has this value, that person has that value”"
-    texts.append(f"Who knows {fact} instead is right at most {percent_up(curve.implications[1])} of the time.")
+    sure = curve.implications[1]
+    found = f"is right at most {percent_up(sure)} of the time" if sure < 1 else f"may be certain of somebody's {column}"
+    texts.append(f"Who knows {fact} instead {found}.")
     return texts
 
 
@@ -125,9 +130,11 @@ def groups(m: Material) -> Section:
     table = html_table(
         (f"People in the {one}", several.capitalize(), "People", "Share"), rows, caption=title, numbers=(1, 2, 3)
     )
+    middle = f"{np.median(size):,.1f}".removesuffix(".0")
     facts = [
-        (several.capitalize(), f"{len(size):,}"), ("Smallest", f"{int(size.min()):,}"),
-        ("Median", f"{np.median(size):,.0f}"), ("Largest", f"{int(size.max()):,}"), ("Mean", f"{size.mean():,.1f}"),
+        (several.capitalize(), f"{len(size):,}"), ("People in the smallest", f"{int(size.min()):,}"),
+        ("People in the median one", middle), ("People in the largest", f"{int(size.max()):,}"),
+        ("People on average", f"{size.mean():,.1f}"),
     ]  # fmt: skip
     if isinstance(m.audit, Audit) and m.audit.highest_risk is not None and m.audit.average_risk is not None:
         facts += [("Risk of re-identification, highest", percent(m.audit.highest_risk)),
@@ -210,7 +217,7 @@ def described(m: Material, counts: Counts, group: int) -> str:
         return f"{group_word(m.release)[0]} {group + 1}"
     row = groups.slice(group, 1).to_pylist()[0]
     *names, _ = groups.column_names
-    shown = [f"{name} {'missing' if row[name] is None else cut(str(row[name]))}" for name in names if row[name] != ROOT]
+    shown = [f"{n} {'missing' if row[n] is None else cut(str(row[n]))}" for n in names if row[n] != ROOT]
     return ", ".join(shown) or f"{ROOT} in every column"
 
 

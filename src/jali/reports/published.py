@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from jali.encoding import values as v
+from jali.releases.angel import Angel
 from jali.releases.buckets import Buckets
 from jali.releases.marginals import Marginals
 from jali.releases.published import Published
 from jali.releases.summary import column_line, cut, individual_line, many
-from jali.reports.kinds import a_kind
+from jali.reports.kinds import a_kind, counted
 from jali.reports.material import Material
-from jali.reports.parts import Section, bullets, figure, paragraphs, sentence
+from jali.reports.parts import Section, bullets, figure, listed, paragraphs, sentence
 from jali.show import Html, element, html_table, joined
 
 ROWS = 8
@@ -36,22 +37,48 @@ def published(m: Material) -> Section:
 def _sizes(m: Material) -> Html:
     counts = m.manifest["counts"]
     known = {
-        "rows": "Rows", "people": "People", "groups": "Groups", "suppressed": "Suppressed rows",
+        "rows": "Rows", "people": "People", "groups": counted(m.release), "suppressed": "Suppressed rows",
     }  # fmt: skip
     rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
     rows += [
         (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
         for name, t in m.release.tables.items()
     ]
-    return html_table(("", "Size"), rows, caption=sentence(a_kind(m.release)).rstrip("."), numbers=(1,), named=True)
+    return html_table(("What", "Size"), rows, caption=sentence(a_kind(m.release)).rstrip("."), numbers=(1,), named=True)
 
 
 def _columns(m: Material) -> Html:
-    shown = {column.name: _line(m, column) for column in getattr(m.release, "columns", ())}
     rows = [
-        (f["name"], ROLES.get(str(f.get("role")), f.get("role") or ""), shown.get(f["name"], "")) for f in m.columns
+        (f["name"], ROLES.get(str(f.get("role")), f.get("role") or ""), *place, line)
+        for f, (place, line) in zip(m.columns, _shown(m), strict=True)
     ]
-    return html_table(("Column", "Role", "How it is shown"), rows, caption="Columns", named=True)
+    several = ("Table",) if isinstance(m.release, Angel) else ()
+    return html_table(("Column", "Role", *several, "How it is shown"), rows, caption="Columns", named=True)
+
+
+def _shown(m: Material) -> list[tuple[tuple[str, ...], str]]:
+    """Of each column of the manifest in which table it stands, where columns stand in several, and how it is shown."""
+    release = m.release
+    if isinstance(release, Angel):
+        every = [*(c for t in release.contents.tables for c in t.columns), *release.contents.hidden]
+        lines = [_line(m, column) for column in every] + [""] * (len(m.columns) - len(every))
+        return [((str(f.get("table", "")),), line) for f, line in zip(m.columns, lines, strict=True)]
+    of = _in_marginals(release) if isinstance(release, Marginals) else {c.name: _line(m, c) for c in release.columns}
+    return [((), of.get(f["name"], "")) for f in m.columns]
+
+
+def _in_marginals(release: Marginals) -> dict[str, str]:
+    """At which level each column stands in which marginals."""
+    told: dict[str, str] = {}
+    for chain in release.chains:
+        own = [(at, levels[chain.name]) for at, (levels, _) in enumerate(release.marginals, 1) if chain.name in levels]
+        places = [
+            f"{chain.like(level)} in marginal{'s' if len(at) > 1 else ''} {listed(at)}"
+            for level in dict.fromkeys(level for _, level in own)
+            if (at := [str(place) for place, other in own if other == level])
+        ]
+        told[chain.name] = "; ".join(places) or "in no marginal"
+    return told
 
 
 def _line(m: Material, column: Published) -> str:
@@ -106,7 +133,7 @@ def made(m: Material) -> Section:
     rows += [(f"Values of {name}", f"{told} domain") for name, told in m.manifest["domain"].items()]
     rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
     rows.append(("Made with", f"jali {m.manifest['jali']}"))
-    table = html_table(("", "As the manifest says"), rows, caption="How the release was made", named=True)
+    table = html_table(("What", "As the manifest says"), rows, caption="How the release was made", named=True)
     return Section("made", "How it was made", element("div", table))
 
 

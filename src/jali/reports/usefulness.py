@@ -81,7 +81,9 @@ def pairs(m: Material) -> Section:
         else "How far two columns go together in the release (Cramér's V, from 0 not at all to 1 fully)."
     )
     classes = f"Columns with more than {CLASSES} values are compared by classes."
-    table = html_table(("", *names[:-1]), rows, caption="Association of pairs of columns", named=True)
+    if any(isinstance(found, Missing) for found in m.associations.values()):
+        classes += " A dash stands where that is not defined: a column of the two is not, or they have too many values."
+    table = html_table(("Column", *names[:-1]), rows, caption="Association of pairs of columns", named=True)
     return Section("pairs", "Pairs of columns", joined([paragraphs(f"{said} {classes}"), table]), confidential=private)
 
 
@@ -116,7 +118,8 @@ def queries(m: Material) -> Section:
     table = html_table(header, rows, caption="Query error by volume", numbers=range(5))
     said = (
         f"{m.errors[0].queries} random questions of each volume (seed {SEED}), each about every quasi-identifier and "
-        "sensitive column; the relative error of the estimated count."
+        "sensitive column; the relative error of the estimated count. A question of volume 5\u00a0% asks for about "
+        "5\u00a0% of all combinations of values."
     )
     body = joined([paragraphs(said), element("div", figure(picture, "queries", table), class_="pair")])
     return Section("queries", title, body, confidential=True)
@@ -143,4 +146,8 @@ def cost(m: Material) -> Section:
     table = html_table(
         ("Measure", "Value"), rows, caption="What the release costs an analyst", numbers=(1,), named=True
     )
-    return Section("cost", title, table, confidential=True)
+    about = (
+        "KL-divergence is how far what an analyst infers is from the original, over all columns together: 0 is nothing "
+        "lost. Loss is how much of a column's domain a cell covers on average: 0 is a single value, 1 all of them."
+    )
+    return Section("cost", title, joined([paragraphs(about), table]), confidential=True)

@@ -32,7 +32,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
     notes = [
         f"the figures are for {ATTACKER}",
         "one row per person was assumed",
-        "k is that of k-link and k-combinatorial anonymity: no marginal links anybody to fewer people, and the "
+        "its k is that of k-link and k-combinatorial anonymity: no marginal links anybody to fewer people, and the "
         "marginals together never show that a cell has fewer but some; it is no group size",
     ]
     found = []

@@ -186,7 +186,7 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
     if audit.other is not None:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
         rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
-    rows += [] if audit.angel is None else _joined(audit.angel)
+    rows += [] if audit.angel is None else [("— batches and buckets together —", ""), *together(audit.angel)]
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
     return rows
 
@@ -212,9 +212,9 @@ def _plain(found: Homogeneity | None) -> dict[str, int] | None:
     return None if found is None else dict(vars(found))
 
 
-def _joined(angel: AngelAudit) -> list[tuple[str, str]]:
-    rows = [("— batches and buckets together —", "")]
-    rows += [(f"weakest mixture of batches, {name}", f"{level:.4f}") for name, level in angel.posterior.items()]
+def together(angel: AngelAudit) -> list[tuple[str, str]]:
+    """What batches and buckets give away together, figure by figure in words."""
+    rows = [(f"weakest mixture of batches, {name}", f"{level:.4f}") for name, level in angel.posterior.items()]
     rows += [
         (f"largest belief in one value of {name}, knowing the bucket", f"{share:.4f}")
         for name, share in angel.largest_share.items()

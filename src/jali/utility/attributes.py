@@ -83,16 +83,31 @@ def association(estimate: Estimate, one: Classes, other: Classes, original: Tabl
         return None
     names = (one.column, other.column)
     frame = estimate.frame(list(names))
+    count = np.asarray(frame[frame.column_names[-1]], dtype=np.float64)
+    one, other = (_covering(c, frame[c.column].to_pylist(), count) for c in (one, other))
     shape = (len(one.labels), len(other.labels))
     table = np.zeros(shape)
     at = [c.of(frame[c.column].to_pylist()) for c in (one, other)]
-    np.add.at(table, (at[0], at[1]), np.asarray(frame[frame.column_names[-1]], dtype=np.float64))
+    np.add.at(table, (at[0], at[1]), count)
     if original is None:
         return Association(names, cramers_v(table))
     theirs = np.zeros(shape)
     at = [c.of(original[c.column].values.to_pylist())[codes_of(original, original[c.column])] for c in (one, other)]
     np.add.at(theirs, (at[0], at[1]), original.frequencies.weight)
     return Association(names, cramers_v(table), cramers_v(theirs))
+
+
+def _covering(classes: Classes, values: Sequence[Any], count: Floats) -> Classes:
+    """These classes, or where they lack a value new ones: of several tables one can show values that another does not.
+
+    A release with marginals answers a pair of columns from another table than each of them alone.
+    """
+    mass = dict.fromkeys(classes.of_value, 0.0)
+    for value, own in zip(map(_key, values), count.tolist(), strict=True):
+        mass[value] = mass.get(value, 0.0) + own
+    if len(mass) == len(classes.of_value):
+        return classes
+    return _classes(classes.column, list(mass), np.array(list(mass.values())))
 
 
 def cramers_v(table: Floats) -> float:
