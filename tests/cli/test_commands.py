@@ -42,8 +42,9 @@ def test_publish_as_json_is_the_manifest_and_the_path(ward: Any) -> None:
     manifest = json.loads((ward / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert told["path"] == "out"
     assert told["levels"] == {"zip": 1, "age": 3, "nationality": 2}
-    for key in ("kind", "method", "principles", "counts", "metrics"):
+    for key in ("kind", "method", "principles", "counts"):
         assert told[key] == manifest[key]
+    assert told["metrics"].items() > manifest["metrics"].items()  # with those that compare with the original
 
 
 def test_a_dry_run_writes_nothing(ward: Any) -> None:
@@ -174,12 +175,13 @@ def test_a_column_name_with_a_comma_is_quoted(ward: Any) -> None:
 
 @pytest.mark.parametrize("how", [("--original", "patients.csv"), ("--job", "job.toml")])
 def test_measure_finds_what_publish_reported(published: Any, how: tuple[str, ...]) -> None:
-    """Against the original, read through the release or through the job, the costs are those in the manifest."""
+    """Against the original, read through the release or through the job, the costs are those of publishing it."""
     told = json.loads(published.jali("measure", "out", *how, "--json").stdout)
     assert told == json.loads(json.dumps(jali.measure("out", Job.load("job.toml").table()).to_dict()))
     metrics = json.loads((published / "out" / "manifest.json").read_text(encoding="utf-8"))["metrics"]
-    for name in ("kl", "discernibility", "average", "height", "loss"):
-        assert told[name] == pytest.approx(metrics[name], rel=0.1)  # the manifest rounds
+    assert metrics == {name: told[name] for name in ("discernibility", "average", "height")}
+    made = json.loads(published.jali("publish", "job.toml", "--dry-run", "--json").stdout)["metrics"]
+    assert made == pytest.approx({name: told[name] for name in ("kl", "discernibility", "average", "height", "loss")})
     assert "KL-divergence" in published.jali("measure", "out", *how).stdout
 
 
@@ -242,7 +244,7 @@ def test_inject_adds_marginals_to_a_release(published: Any) -> None:
         for how in (("--job", "job.toml"), ("--original", "patients.csv"))
     ]
     assert measured[0] == pytest.approx(measured[1])
-    assert measured[0] == pytest.approx(jali.load("more").manifest.metrics["kl"], abs=0.05)
+    assert "kl" not in jali.load("more").manifest.metrics
 
 
 def test_repair_adds_a_promise(ward: Any) -> None:
@@ -338,7 +340,7 @@ def test_demo_needs_no_input_and_can_be_repeated(ward: Any) -> None:
     told = json.loads(ward.jali("demo", "--rows", "3000", "--seed", "1", "-o", "other", "--json", "-q").stdout)
     assert told["audit"]["holds"]
     assert told["audit"]["k"] >= 10
-    assert told["measures"]["kl"] == pytest.approx(told["metrics"]["kl"], rel=0.05)  # the manifest rounds
+    assert told["measures"]["kl"] == pytest.approx(told["metrics"]["kl"])
     assert all(answer["low"] <= answer["truth"] <= answer["high"] for answer in told["queries"])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jali.cli.shared import PATH, emit, json_option, on_step, quiet_option
+from jali.cli.shared import PATH, emit, json_option, of_release, on_step, quiet_option
 from jali.writing import put_file
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     seconds = time.perf_counter() - started
     if as_json:
         figures: dict[str, Any] = {"audit": audit.to_dict(), "measures": measures.to_dict(), "queries": answers}
-        emit(
-            {"path": path, "report": page, "seconds": seconds}
-            | release.manifest.to_dict()
-            | {"levels": release.levels}
-            | figures
-        )
+        emit({"path": path, "report": page, "seconds": seconds} | of_release(release) | figures)
         return
     click.echo(f"{release!r}\n\nWhat an attacker can learn\n{audit!r}\n\nWhat an analyst keeps\n{measures!r}\n")
     click.echo("What an analyst can ask")

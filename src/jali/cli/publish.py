@@ -14,6 +14,7 @@ from jali.cli.shared import (
     job_argument,
     json_option,
     note,
+    of_release,
     on_step,
     overwrite_option,
     quiet_option,
@@ -72,7 +73,7 @@ def publish(
     if as_json:
         told = {} if compared is None else compared.to_dict()
         chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
-        emit({"path": path} | release.told() | {"levels": getattr(release, "levels", {})} | chosen)
+        emit({"path": path} | of_release(release) | chosen)
     else:
         if compared is not None:
             click.echo(f"{compared.reason}\n")

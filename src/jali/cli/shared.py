@@ -89,12 +89,17 @@ def emit(data: Any) -> None:
     click.echo(json.dumps(_plain(data), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
+def of_release(release: Release) -> dict[str, Any]:
+    """What there is to say of a release to whoever made it: its manifest, and every measure."""
+    return release.told() | {"metrics": dict(release.manifest.metrics), "levels": getattr(release, "levels", {})}
+
+
 def save_new(release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool) -> None:
     """Save a release that was made from another one, and say what it is."""
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     path = release.save(output, overwrite=overwrite, format=form)
     if as_json:
-        emit({"path": path} | release.told() | {"levels": getattr(release, "levels", {})})
+        emit({"path": path} | of_release(release))
     else:
         click.echo(summary)
         click.echo(f"Saved in {path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jali.releases.summary import ATTACKER, COSTS, NOT_COVERED, column_line, many
+from jali.releases.summary import ATTACKER, NOT_COVERED, column_line, cost_lines, many
 
 if TYPE_CHECKING:
     from jali.releases.angel import Angel
@@ -39,6 +39,5 @@ def summary(release: Angel) -> str:
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
-    lines.append("Cost")
-    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
+    lines += cost_lines(metrics)
     return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -32,6 +31,8 @@ _SHAPES = {
     "domain": Mapping, "earlier_releases": list,
 }  # fmt: skip
 """What each part of a manifest is."""
+COMPARED = ("kl", "loss")
+"""Measures that compare with the original are for its holder: saved, they would tell alike originals apart."""
 SHOWN_ROWS = 5
 """So many rows of a table are shown in a notebook."""
 
@@ -58,19 +59,10 @@ class Manifest:
             "principles": [principle.to_dict() for principle in self.principles],
             "promises": [principle.promise() for principle in self.principles],
             "counts": dict(self.counts),
-            "metrics": {name: self._coarse(name, value) for name, value in self.metrics.items()},
+            "metrics": {name: value for name, value in self.metrics.items() if name not in COMPARED},
             "domain": dict(self.domain),
             "earlier_releases": list(self.earlier_releases),
         }
-
-    def _coarse(self, name: str, value: float) -> float:
-        """A measure that compares with the original, to as many digits as one row more or less does not show in.
-
-        All its digits would be a digest of the original: whoever guesses the table could confirm the guess.
-        """
-        if name not in ("kl", "loss"):
-            return value
-        return round(value, max(1, math.floor(math.log10(max(self.counts["rows"], 1))) - 1))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Manifest:

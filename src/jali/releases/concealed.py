@@ -244,8 +244,7 @@ def _publish(
     release.remember(order, private.records)
     release._public = public
     costs = vars(holder_costs(release, seen, seen.domain))
-    # not the KL-divergence: it depends on who of a group is present, and few tables beside the public one have it
-    metrics = {name: costs[name] for name in ("average", "discernibility", "loss")}
+    metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     counts = {**release.manifest.counts, "groups": len(release._group[1])}  # boxes that show the same are one group
     release.manifest = replace(release.manifest, metrics=metrics, counts=counts)
     release.verify()

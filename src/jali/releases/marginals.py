@@ -29,7 +29,7 @@ from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
 from jali.releases.published import Published
-from jali.releases.summary import many
+from jali.releases.summary import cost_lines, many
 from jali.show import joined
 
 PICTURE = "junction-tree.svg"
@@ -242,9 +242,7 @@ class Marginals(Release):
         if "relaxed" in self.manifest.method:
             lines.append(f"  weaker than that: {self.manifest.method['relaxed']}")
         lines += [f"  against {ATTACKER}", "  assuming one row per person"]
-        lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED)]
-        if "kl" in self.manifest.metrics:
-            lines += ["Cost", f"  KL-divergence {self.manifest.metrics['kl']:.4f} nats"]
+        lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED), *cost_lines(self.manifest.metrics)]
         return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def buckets_not_covered(release: Buckets) -> tuple[str, ...]:
     return (VISIBLE, *told) if any(map(_exact, release.of_role("quasi"))) else told
 
 
+def cost_lines(metrics: Mapping[str, float]) -> list[str]:
+    """The measures of a release in a line; those that compare with the original are not saved with it."""
+    shown = ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics)
+    hint = [] if "kl" in metrics else ["  KL-divergence: see jali.measure, which needs the original"]
+    return ["Cost", *([f"  {shown}"] if shown else []), *hint]
+
+
 def bucket_summary(release: Buckets) -> str:
     """What `print(release)` shows of buckets."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
@@ -109,9 +117,7 @@ def bucket_summary(release: Buckets) -> str:
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in buckets_not_covered(release))]
-    lines.append("Cost")
-    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
-    return "\n".join(lines)
+    return "\n".join([*lines, *cost_lines(metrics)])
 
 
 def _exact(column: Published) -> bool:
@@ -142,11 +148,7 @@ def summary(release: Generalized) -> str:
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
-    lines.append("Cost")
-    lines.append("  " + ", ".join(text.format(metrics[name]) for name, text in COSTS.items() if name in metrics))
-    if "kl" not in metrics:
-        what = "KL-divergence" if "loss" in metrics else "KL-divergence and loss"
-        lines.append(f"  {what}: see jali.measure, which needs the original")
+    lines += cost_lines(metrics)
     if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
     return "\n".join(lines)
