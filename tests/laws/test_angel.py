@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
-from jali.releases import angel_keys
+from jali.releases import angel_keys, angel_tables
 from jali.releases.angel import Angel
+from jali.releases.angel_asked import prepared
+from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_joint import smallest_certain
 from jali.releases.angel_make import of_groups
 from jali.releases.angel_tables import GroupTable
@@ -542,3 +544,48 @@ def test_several_rows_that_stand_for_one_record_and_given_groups() -> None:
         of_groups(original, np.arange(12), each, (jali.FrequencyDiversity(2),), k=1, shows=shows)
     with pytest.raises(InputError, match="k = 2 people"):
         of_groups(original, np.zeros(12, dtype=np.int64), each, (jali.TCloseness(0.5),), k=2, shows=shows)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_people_are_counted_by_combination_value_and_batch(seed: int) -> None:
+    """From the batches of records or of combinations, one sensitive column or two: what counting rows gives."""
+    made = prepared(table(seed, sensitive=["ill", "pay"][: 1 + seed % 2]))
+    random = np.random.default_rng(seed)
+    f = made.frequencies
+    of_combination = random.integers(0, 4, f.combinations)
+    of_combination[:4] = range(4)
+    of_record = random.integers(0, 4, made.records)
+    of_record[:4] = range(4)
+    both = ((Assigned.of_combinations(made, of_combination), of_combination[f.row_combination]),
+            (Assigned.of_records(made, of_record), of_record))  # fmt: skip
+    order = random.permutation(4)
+    for assigned, batch in both:
+        for found, wanted in ((assigned, batch), (assigned.renumbered(order), order[batch])):
+            values = zip(*(column.codes.tolist() for column in made.sensitive), strict=True)
+            counted = Counter(zip(f.row_combination.tolist(), values, wanted.tolist(), strict=True))
+            parts = zip(found.combination.tolist(), found.value.tolist(), found.batch.tolist(), strict=True)
+            told = [(c, tuple(f.joint[v].tolist()), b) for c, v, b in parts]
+            assert dict(zip(told, found.people.tolist(), strict=True)) == counted
+            assert len(told) == len(counted)
+            assert found.of_record.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_kl_of_a_draft_is_that_of_the_release_it_becomes(seed: int) -> None:
+    """Priced from combinations before anything is published, and from the published tables afterwards."""
+    made = table(seed, **({"weights": "w"} if seed % 2 else {}))
+    release = jali.angelize(made, PRINCIPLES[seed % 4], k=3, **WAYS[seed % 3])
+    again = jali.measure(release, made).kl
+    assert release.manifest.metrics["kl"] == pytest.approx(again, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_posterior_is_the_same_however_it_is_added_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs at once or a few at a time."""
+    release = jali.angelize(table(seed), jali.FrequencyDiversity(2), k=2)
+    wanted = release.posterior()
+    monkeypatch.setattr(angel_tables, "AT_ONCE", 3)
+    found = release.posterior()
+    assert found.group.tolist() == wanted.group.tolist()
+    assert found.value.tolist() == wanted.value.tolist()
+    assert np.abs(found.n - wanted.n).max() <= 1

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from jali.estimates import condition as q
-from jali.estimates import conjunction, sets
+from jali.estimates import conjunction, nested, sets
 from jali.estimates.conjunction import by_column, fitting_boxes, truth_of
 from jali.estimates.cover import Cover
 from jali.estimates.expand import BoxColumn, of_nodes
 from jali.estimates.linked import LinkedEstimate
-from jali.estimates.nested import Nested
+from jali.estimates.nested import Separate
 
 TEXTS = ["a", "b", "c", "d", "e", ""]
 
@@ -127,22 +127,22 @@ def test_boxes_by_stems_are_those_that_fit_one_by_one() -> None:
         assert separate is not None
         truths = [truth_of(column, separate[column.name]) for column in estimate.shown]
         box, share, surely = fitting_boxes(estimate.shown, truths)
-        nested = Nested.of(estimate.shown, estimate.link, estimate.people.astype(np.float64))
-        assert nested.people.sum() == estimate.people.sum()
-        short = nested.fitting([truths[i] for i in nested.order])
-        people = nested.people[short.box]
-        for link in range(len(estimate.size)):
-            here, there = estimate.link[box] == link, nested.link[short.box] == link
-            assert estimate.people[box][here].sum() == people[there].sum()
-            assert estimate.people[box][here & surely].sum() == people[there & short.surely].sum()
-            long_sum, short_sum = (share * estimate.people[box])[here].sum(), (short.share * people)[there].sum()
-            np.testing.assert_allclose(short_sum, long_sum, rtol=1e-12)
+        separately = Separate(estimate.shown, estimate.link, estimate.people.astype(np.float64))
+        for _ in range(2):  # the second time from what was kept
+            short = separately.ask(separate)
+            assert short.boxes.people.sum() == estimate.people.sum()
+            people, likely = estimate.people[box], np.where(surely, 1.0, share) * estimate.people[box]
+            for link in range(len(estimate.size)):
+                here, there = estimate.link[box] == link, short.link == link
+                assert people[here].sum() == short.maybe[there].sum()
+                assert people[here & surely].sum() == short.sure[there].sum()
+                np.testing.assert_allclose(short.value[there].sum(), likely[here].sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("few", [2, 64])
 def test_a_conjunction_says_column_by_column_what_it_says_as_a_whole(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Estimate, bounds, and what they rest on, however few boxes are looked at first."""
-    monkeypatch.setattr(conjunction, "_FEW", few)
+    monkeypatch.setattr(nested, "_FEW", few)
     several = 0
     for seed in range(300):
         random = np.random.default_rng(40_000 + seed)

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import time
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from jali.errors import InputError
 from jali.estimates import condition as q
 from jali.estimates import joint
 from jali.estimates.base import Count, Estimate
-from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
 from jali.estimates.cover import Cover
 from oracles import estimates as oracle
 
@@ -595,3 +596,30 @@ def test_samples_are_repeatable_and_typed() -> None:
 def test_a_value_checks_itself_when_it_is_made(wrong: Any) -> None:
     """Each malformed cover or box is refused in one line."""
     refused(wrong)
+
+
+@pytest.mark.parametrize(
+    ("words", "codes"),
+    [
+        (["a", "b", "c"], [2, 0, 0]),  # b does not occur
+        (["a", "b", None], [2, 0, 1]),
+        (["a", "b"], [1, None, 0]),  # missing without a word
+        (["a", None], [1, None, 0]),  # and with one
+        (["a", "b", "a"], [2, 0, 1]),  # two words for one value
+        ([1.5, math.nan, 2.5], [1, 0, 1]),
+        ([1.5, math.nan, None], [1, 2, 0]),
+        (["a"], []),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 1])
+def test_values_that_come_as_a_dictionary_are_encoded_like_any_others(
+    words: list[Any], codes: list[int | None], cut: int
+) -> None:
+    """Each value that occurs stands once, nothing else does, and every cell keeps its value."""
+    kind = pa.float64() if words[0] == 1.5 else pa.string()
+    given = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(words, kind, from_pandas=False))
+    for column in (pa.chunked_array([given[cut:]]), pa.chunked_array([given[:cut], given[cut:]])):
+        found, cells = encoded(column), column.cast(kind).to_pylist()
+        wanted = [None if cell is None or str(cell) == "nan" else cell for cell in cells]
+        assert found.dictionary.take(found.indices).to_pylist() == wanted
+        assert Counter(found.dictionary.to_pylist()) == Counter({*wanted})

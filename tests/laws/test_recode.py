@@ -21,7 +21,7 @@ from jali.search.recode import Recoding, recode_groups
 from jali.search.recode_search import Search
 from jali.search.standouts import standouts
 from oracles.lattice import BruteForce
-from oracles.recode import granularity, kl, kl_at_own_cells
+from oracles.recode import granularity, kl, kl_at_own_cells, peeled
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*"), ("e", "y", "*")]
 
@@ -326,6 +326,22 @@ def test_who_is_suppressed_does_not_depend_on_sensitive_values() -> None:
         hidden.append([one.tolist() for one in standouts(search, 150)])
     assert hidden[0]
     assert all(one == hidden[0] for one in hidden)
+
+
+@given(tables(), st.integers(1, 5), st.integers(0, 6))
+def test_classes_are_peeled_node_by_node_and_only_begun_where_they_are_too_many(
+    table: Table, least: int, most: int
+) -> None:
+    """The classes of an obvious walk; with a limit the same ones, or more of them than the limit."""
+    search = Search(table, (jali.KAnonymity(1),), "kl", "taxonomy", lambda done, total: None)
+    maps = [table.hierarchy(column.name).maps for column in table.quasi]
+    codes, people = search.layout.codes.tolist(), search.layout.people.tolist()
+    expected = peeled(search.walk.levels.tolist(), maps, codes, people, least)
+    group, groups = search.classes(least)
+    assert group.tolist() == expected
+    assert groups == max(expected) + 1
+    short, few = search.classes(least, most)
+    assert short.tolist() == expected if groups <= most else few > most
 
 
 def test_standouts_are_the_dearest_classes_and_hold_together() -> None:

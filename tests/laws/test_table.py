@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.encoding import frequencies
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -97,6 +99,22 @@ def test_frequencies_are_what_counting_gives(rows: list[Any], persons: bool, one
     assert f.codes[f.row_combination].tolist() == [list(q) for q in quasi]
 
 
+@given(rows_of_people, st.booleans(), st.sampled_from([["a"], ["b"], ["a", "b"]]))
+def test_frequencies_of_some_columns_follow_from_those_of_all(rows: list[Any], persons: bool, some: list[str]) -> None:
+    """The same, field by field, as counting the rows again without the other columns."""
+    names = ["a", "b", "s", "t", "p", "w"]
+    frame = pa.table({n: pa.array(list(column)) for n, column in zip(names, zip(*rows, strict=True), strict=True)})
+    table = jali.table(frame, quasi=["b", "a"], sensitive=["s", "t"], person="p" if persons else None, weights="w")
+    again = replace(table, columns=tuple(c for c in table.columns if c.role != "quasi" or c.name in some))
+    found, wanted = table.with_quasi(some).frequencies, again.frequencies
+    for name in ("codes", "combination", "value", "people", "rows", "weight", "joint", "row_combination"):
+        assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), name
+        assert getattr(found, name).dtype == getattr(wanted, name).dtype, name
+    assert (found.person is None) == (wanted.person is None)
+    assert found.person is None or found.person.tolist() == wanted.person.tolist()
+    assert [column.name for column in table.with_quasi(some).columns] == [column.name for column in again.columns]
+
+
 def test_one_row_each_means_that_people_are_rows() -> None:
     """A person column in which nobody has two rows changes nothing but what the table says of itself."""
     frame = pa.table({"x": [1, 1, 2], "p": ["a", "b", "c"]})
@@ -118,6 +136,18 @@ def test_combine_numbers_rows_in_the_order_of_their_codes(rows: list[tuple[int, 
     """By table, by hashing, and where the key space leaves 64 bits; with the first row of each number."""
     columns = [(np.array(c) * (stretch - 1 or 1), 6 * stretch) for c in zip(*rows, strict=True)]
     number, first = combine(columns, len(rows))
+    distinct = sorted(set(rows))
+    assert number.tolist() == [distinct.index(row) for row in rows]
+    assert first.tolist() == [rows.index(row) for row in distinct]
+
+
+@given(codes, st.integers(1, 80))
+def test_combine_says_the_same_however_few_keys_fit_into_a_table(rows: list[tuple[int, ...]], tabled: int) -> None:
+    """What occurs is numbered before the next column would outgrow the table, once or several times, or hashed."""
+    columns = [(np.array(c), width) for c, width in zip(zip(*rows, strict=True), (4, 6, 3), strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frequencies, "_TABLED", tabled)
+        number, first = combine(columns, len(rows))
     distinct = sorted(set(rows))
     assert number.tolist() == [distinct.index(row) for row in rows]
     assert first.tolist() == [rows.index(row) for row in distinct]

@@ -87,3 +87,23 @@ def kl_at_own_cells(table: Table, group: Sequence[int], show: str) -> float:
         inferred[inside] += spread / n / math.prod(len(values) for values in box)
     share = f.rows / n
     return float(share @ np.log(share / inferred[f.combination, f.value]))
+
+
+def peeled(
+    walk: Sequence[Sequence[int]], maps: Sequence[Sequence[Sequence[int]]], codes: Sequence[Sequence[int]],
+    people: Sequence[int], least: int,
+) -> list[int]:  # fmt: skip
+    """At each node of the walk the classes of what is left that have enough people; what stays is one more group."""
+    group, groups = [-1] * len(codes), 0
+    for levels in walk:
+        classes: dict[tuple[int, ...], list[int]] = {}
+        for c, own in enumerate(codes):
+            if group[c] < 0:
+                shown = tuple(int(maps[a][level][own[a]]) for a, level in enumerate(levels))
+                classes.setdefault(shown, []).append(c)
+        for members in classes.values():
+            if sum(people[c] for c in members) >= least:
+                for c in members:
+                    group[c] = groups
+                groups += 1
+    return [groups if one < 0 else one for one in group]

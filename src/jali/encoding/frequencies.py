@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,31 @@ class Frequencies:
             judged[:, index] = mapping[self.joint[:, index]]
         return Counts(groups, group[self.combination], self.value, self.people, self.sensitive, judged, self.person)
 
+    def projected(self, columns: Sequence[int]) -> Frequencies:
+        """The frequencies of the same records with some of the quasi columns, from the combinations alone."""
+        codes = self.codes[:, list(columns)]
+        widths = (codes.max(axis=0, initial=0) + 1).tolist()
+        number, first = combine([(codes[:, i], width) for i, width in enumerate(widths)], len(codes))
+        keys: list[tuple[NDArray[np.integer], int]] = [
+            (number[self.combination], len(first)),
+            (self.value, len(self.joint)),
+        ]
+        if self.person is not None:
+            keys.append((self.person, int(self.person.max(initial=0)) + 1))
+        entry, entry_first = combine(keys, len(self.value))
+        rows = np.bincount(entry, weights=self.rows).astype(np.int64)
+        return replace(
+            self,
+            codes=codes[first],
+            combination=number[self.combination[entry_first]].astype(np.int64),
+            value=self.value[entry_first],
+            people=rows if self.person is None else np.ones(len(rows), dtype=np.int64),
+            rows=rows,
+            weight=np.bincount(entry, weights=self.weight).astype(np.float64),
+            person=None if self.person is None else self.person[entry_first],
+            row_combination=number[self.row_combination],
+        )
+
 
 def _pairs(first: Ints, second: Ints) -> Ints:
     return np.unique(first * (int(second.max(initial=0)) + 1) + second)
@@ -72,9 +97,10 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
     key: NDArray[Any] = np.zeros(rows, dtype=np.int32 if space < 2**31 else np.int64)
     width = 1
     for codes, values in columns:
-        if width * max(values, 1) >= _WIDEST:
+        wider = width * max(values, 1)
+        if wider >= _WIDEST or 1 < width <= _tabled(rows) < wider:  # what occurs so far may well fit into a table
             number, width = _numbered(key, width)
-            key = number.astype(np.int64)
+            key = number.astype(key.dtype)
         key *= max(values, 1)
         np.add(key, codes, out=key, casting="unsafe")  # a sum is below the width, whatever type the codes have
         width *= max(values, 1)
@@ -84,9 +110,14 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
     return number, first.astype(np.int64)
 
 
+def _tabled(rows: int) -> int:
+    """How many possible keys of so many rows are looked up in a table."""
+    return min(_TABLED, 8 * rows + 1024)
+
+
 def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], int]:
     """Number the distinct keys, all below the width, in their order; and how many there are."""
-    if width <= min(_TABLED, 8 * len(key) + 1024):
+    if width <= _tabled(len(key)):
         present = np.zeros(width, dtype=bool)
         present[key] = True
         rank = np.cumsum(present, dtype=np.int32)

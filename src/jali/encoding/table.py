@@ -203,6 +203,14 @@ class Table:
             multiplicity=multiplicity,
         )
 
+    def with_quasi(self, names: Iterable[str]) -> Table:
+        """The same records with only these quasi-identifiers; their frequencies follow from those of the table."""
+        kept = {*names}
+        made = replace(self, columns=tuple(c for c in self.columns if c.role != "quasi" or c.name in kept))
+        chosen = [at for at, column in enumerate(self.quasi) if column.name in kept]
+        made.__dict__["frequencies"] = self.frequencies.projected(chosen)
+        return made
+
     def with_domain(self, domain: Domain) -> Table:
         """The same table, measured over another domain."""
         return replace(self, domain=domain)

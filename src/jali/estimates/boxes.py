@@ -137,14 +137,11 @@ class BoxEstimate:
     def _separately(self, separate: Mapping[str, tuple[Condition, ...]]) -> Count | None:
         """The count for a conjunction of what is asked of single columns; None where a cell may be anything."""
         found = self._separate.ask(separate)
-        box, share, surely = found.fits
-        mass = found.boxes.people.take(box)
-        low, high = float(mass[surely].sum()), float(mass.sum())
-        open_ = np.flatnonzero(~surely)
-        value = low + float(mass.take(open_) @ share.take(open_))
+        low, high, value = float(found.sure.sum()), float(found.maybe.sum()), float(found.value.sum())
         if np.isnan(value):
             return None
-        assumes = found.rests_on(box.take(open_)) if len(open_) else ()
+        open_ = np.flatnonzero(found.maybe > found.sure)
+        assumes = found.rests_on(open_) if len(open_) else ()
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
 
     # Cells.
@@ -206,6 +203,22 @@ class BoxEstimate:
 
 def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """Values that somebody asks about, each distinct one once."""
+    if column.num_chunks == 1 and pa.types.is_dictionary(column.type):
+        compacted = _compact(column.chunk(0))
+        if compacted is not None:
+            return compacted
     pieces = [plain(piece) for piece in column.chunks]
     whole = pa.concat_arrays(pieces) if pieces else plain(pa.array([], column.type))
     return whole.dictionary_encode("encode")
+
+
+def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray | None:
+    """The values that occur, if no two words stand for the same one and none is missing without a word for it."""
+    values = plain(column.dictionary)
+    if column.indices.null_count or len(values.unique()) < len(values):
+        return None
+    codes = column.indices.to_numpy().astype(np.int64)
+    used = np.flatnonzero(np.bincount(codes, minlength=len(values)))
+    number = np.zeros(len(values), dtype=np.int32)
+    number[used] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(number[codes]), values.take(pa.array(used)))

@@ -58,7 +58,17 @@ def tests(condition: Condition) -> tuple[Test, ...]:
 
 def columns(condition: Condition) -> frozenset[str]:
     """The columns that a condition asks about."""
-    return frozenset(test.column for test in tests(condition))
+    found: set[str] = set()
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Test):
+            found.add(part.column)
+        elif isinstance(part, Not):
+            waiting.append(part.part)
+        elif isinstance(part, (And, Or)):
+            waiting.extend(part.parts)
+    return frozenset(found)
 
 
 def simplify(condition: Condition) -> Condition:

@@ -9,12 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from jali.estimates.base import INDEPENDENT
-from jali.estimates.condition import And, Condition, Test, simplify, tests
+from jali.estimates.condition import And, Condition, Test, columns, simplify, tests
 from jali.estimates.expand import BoxColumn, Fits, of_nodes
 from jali.estimates.patterns import Bools, Floats, Ints
 from jali.estimates.sets import Sets
-
-_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +44,10 @@ def by_column(asked: Condition) -> dict[str, tuple[Condition, ...]] | None:
     """The parts of a conjunction by the one column that each names; None where a part names several."""
     found: dict[str, tuple[Condition, ...]] = {}
     for part in asked.parts if isinstance(asked, And) else (asked,):
-        names = {test.column for test in tests(part)}
+        names = columns(part)
         if len(names) != 1:
             return None
-        name = names.pop()
+        (name,) = names
         found[name] = (*found.get(name, ()), part)
     return found
 
@@ -96,26 +94,26 @@ def fitting_boxes(columns: Sequence[BoxColumn], truths: Sequence[Truth]) -> Fits
     return Fits(box, share, surely)
 
 
-def rests_on(columns: Sequence[BoxColumn], truths: Sequence[Truth], box: Ints) -> tuple[str, ...]:
-    """What the answer rests on, in boxes that are neither surely in nor surely out.
+def rests_on(
+    columns: Sequence[BoxColumn], truths: Sequence[Truth], box: Ints
+) -> tuple[tuple[str, ...], bool]:  # fmt: skip
+    """What the answer rests on in boxes that are neither surely in nor surely out; and if no other could add to it.
 
     Often a few boxes rest on all that any could: columns that are doubtful, the same for each node, and independent.
     """
     doubts = [(column, truth) for column, truth in zip(columns, truths, strict=True) if truth.doubts]
-    for some in (box[:: 1 + len(box) // _FEW], box):
-        found: dict[str, None] = {}
-        several = np.zeros(len(some), dtype=np.int8)
-        every = len(doubts) > 1
-        for column, truth in doubts:
-            here = column.codes.take(some)
-            doubtful = truth.doubtful.take(here)
-            if not doubtful.any():
-                every = False
-                continue
-            several += doubtful
-            every = every and column.cover.alike
-            nodes = (here[:1] if column.cover.alike else np.unique(here[doubtful])).astype(np.int64)
-            found |= dict.fromkeys(column.cover.assumes(nodes, column.name))
-        if len(some) == len(box) or (every and several.max(initial=0) > 1):
-            break
-    return (*found, INDEPENDENT) if several.max(initial=0) > 1 else tuple(found)
+    found: dict[str, None] = {}
+    several = np.zeros(len(box), dtype=np.int8)
+    every = len(doubts) > 1
+    for column, truth in doubts:
+        here = column.codes.take(box)
+        doubtful = truth.doubtful.take(here)
+        if not doubtful.any():
+            every = False
+            continue
+        several += doubtful
+        every = every and column.cover.alike
+        nodes = (here[:1] if column.cover.alike else np.unique(here[doubtful])).astype(np.int64)
+        found |= dict.fromkeys(column.cover.assumes(nodes, column.name))
+    together = int(several.max(initial=0)) > 1
+    return (*found, INDEPENDENT) if together else tuple(found), every and together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from jali.estimates.patterns import Floats, Ints
 Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
 
 AT_ONCE = 4_000_000  # pairs that are looked at together
-TABLED = 1 << 25  # values × nodes of a column up to which shares are held as a table
+TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which they are held as a table
 
 
 class Hits(NamedTuple):
@@ -51,39 +51,99 @@ def hits_of(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int
         values = int(max(asked[column].max(initial=0), dense[column][0].max(initial=0))) + 1
         cell = _Begun.of(ours, asked[column], values)
         kind = _Begun.of(theirs, codes[column], nodes[column])
-        table = _Shares.of(dense[column], values, nodes[column])
-        start, box, share = _next(Hits(start, box, share), cell, kind, table)
+        start, box, share = _next(Hits(start, box, share), cell, kind, dense[column], (values, nodes[column]))
         ours, theirs = cell.number, kind.number
     size = np.diff(start)[ours]
-    at = np.repeat(start[ours] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    at = runs(start[ours], size)
     first = np.zeros(int(theirs.max(initial=-1)) + 1, dtype=np.int64)
     first[theirs] = np.arange(boxes)
     return Hits(np.concatenate([[0], np.cumsum(size)]), first[box[at]], share[at])
 
 
-def _next(before: Hits, cell: _Begun, kind: _Begun, table: _Shares) -> Hits:
-    """The beginnings of boxes that hold each beginning of cells, one column on."""
+def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple[int, int]) -> Hits:
+    """The beginnings of boxes that hold each beginning of cells, one column on: `width` values and nodes.
+
+    How each beginning of a box goes on is laid out by value, or, where that is more than there is to look at, all ways
+    are tried.
+    """
     goes_on = np.searchsorted(kind.parent, np.arange(int(kind.parent.max(initial=-1)) + 2))  # they are sorted
-    many = np.diff(goes_on)[before.box]  # (hits,) ways in which each goes on
-    upto = np.concatenate([[0], np.cumsum(many)])
+    many = np.diff(goes_on)  # (beginnings of boxes,) ways in which each goes on
+    upto = np.concatenate([[0], np.cumsum(many[before.box])])
     work = upto[before.start[cell.parent + 1]] - upto[before.start[cell.parent]]  # (beginnings of cells,)
+    held = np.bincount(found[1], minlength=width[1])[kind.code]  # (kinds,) values that each holds
+    if int(held.sum()) <= int(work.sum()) and len(many) * width[0] <= TABLED:
+        ways: _Ways = _ByValue.of(kind, found, held, (len(many), width[0]))
+        work = np.diff(before.start)[cell.parent]
+    else:
+        ways = _AllWays(goes_on, kind.code, _Shares.of(found, *width))
     cuts = np.unique(np.searchsorted(np.cumsum(work), np.arange(AT_ONCE, int(work.sum()), AT_ONCE)))
-    counts, boxes, shares = [], [], []
-    for some in np.split(np.arange(len(work)), cuts):
-        begin = before.start[cell.parent[some]]
-        size = before.start[cell.parent[some] + 1] - begin
-        which = np.repeat(some, size)
-        hit = np.repeat(begin - (np.cumsum(size) - size), size) + np.arange(size.sum())
-        ways = many[hit]
-        on = np.repeat(goes_on[before.box[hit]] - (np.cumsum(ways) - ways), ways) + np.arange(ways.sum())
-        which, hit = np.repeat(which, ways), np.repeat(hit, ways)
-        part = table.share(cell.code[which], kind.code[on])
-        kept = np.flatnonzero(part)
-        counts.append(np.bincount(which[kept] - (some[0] if len(some) else 0), minlength=len(some)))
-        boxes.append(on[kept])
-        shares.append(before.share[hit[kept]] * part[kept])
-    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    return Hits(start, np.concatenate(boxes), np.concatenate(shares))
+    parts = [_some(some, before, cell, ways) for some in np.split(np.arange(len(work)), cuts)]
+    counts, boxes, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), boxes, shares)
+
+
+def _some(some: Ints, before: Hits, cell: _Begun, ways: _Ways) -> tuple[Ints, Ints, Floats]:
+    """For some beginnings of cells: how many boxes' beginnings hold each, which, and the share of each."""
+    begin = before.start[cell.parent[some]]
+    size = before.start[cell.parent[some] + 1] - begin
+    hit, which = runs(begin, size), np.repeat(np.arange(len(some)), size)
+    pair, on, part = ways.on(before.box[hit], cell.code[some][which])
+    counts = np.bincount(which[pair], minlength=len(some))
+    return counts.astype(np.int64), on, before.share[hit[pair]] * part
+
+
+def runs(begin: Ints, size: Ints) -> Ints:
+    """The numbers from each begin on, so many of each: (sum of sizes,)."""
+    return np.repeat(begin - (np.cumsum(size) - size), size) + np.arange(size.sum())
+
+
+class _Ways(Protocol):
+    """How beginnings of boxes go on."""
+
+    def on(self, box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
+        """For pairs of a beginning and a value: the pair, how it goes on there, and the value's share, sorted."""
+
+
+class _AllWays(NamedTuple):
+    """Every way is tried."""
+
+    start: Ints  # (beginnings + 1,)
+    node: Ints  # (kinds,)
+    table: _Shares
+
+    def on(self, box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
+        size = (self.start[1:] - self.start[:-1])[box]
+        on, pair = runs(self.start[box], size), np.repeat(np.arange(len(box)), size)
+        share = self.table.share(value[pair], self.node[on])
+        kept = np.flatnonzero(share)
+        return pair[kept], on[kept], share[kept]
+
+
+class _ByValue(NamedTuple):
+    """The ways that hold a value, for each beginning and value."""
+
+    start: Ints  # (beginnings · values + 1,)
+    kind: Ints  # (ways,)
+    share: Floats  # (ways,)
+    values: int
+
+    @classmethod
+    def of(cls, kind: _Begun, found: Density, held: Ints, shape: tuple[int, int]) -> _ByValue:
+        value, node, share = found
+        order = np.argsort(node, kind="stable")
+        first = np.searchsorted(node[order], kind.code)
+        at, child = order[runs(first, held)], np.repeat(np.arange(len(held)), held)
+        key = kind.parent[child] * shape[1] + value[at]
+        by_key = np.argsort(key, kind="stable")  # so that the ways of one beginning and value keep their order
+        start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=shape[0] * shape[1]))])
+        return cls(start, child[by_key], share[at][by_key], shape[1])
+
+    def on(self, box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
+        key = box * self.values + value
+        begin = self.start[key]
+        size = self.start[key + 1] - begin
+        pair, at = np.repeat(np.arange(len(box)), size), runs(begin, size)
+        return pair, self.kind[at], self.share[at]
 
 
 class _Shares(NamedTuple):
@@ -121,16 +181,34 @@ def summed_at(hits: Hits, cell: Ints, value: Ints, masses: tuple[Ints, Floats], 
 
     `masses` are the pairs box · values + value that have one, sorted, and theirs.
     """
-    key, mass = masses
-    result = np.zeros(len(cell))
+    result, massed = np.zeros(len(cell)), _Masses.of(*masses, (int(hits.box.max(initial=-1)) + 1) * values)
     size = np.diff(hits.start)[cell]
     cuts = np.unique(np.searchsorted(np.cumsum(size), np.arange(AT_ONCE, int(size.sum()), AT_ONCE)))
     for some in np.split(np.arange(len(cell)), cuts):
         many = size[some]
-        at = np.repeat(hits.start[cell[some]] - (np.cumsum(many) - many), many) + np.arange(many.sum())
-        which = np.repeat(some, many)
-        wanted = hits.box[at] * values + value[which]
-        place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        part = np.where(key[place] == wanted, mass[place], 0.0) * hits.share[at]
-        result += np.bincount(which, part, minlength=len(cell))
+        at, which = runs(hits.start[cell[some]], many), np.repeat(np.arange(len(some)), many)
+        part = massed.at(hits.box[at] * values + value[some][which]) * hits.share[at]
+        result[some] = np.bincount(which, part, minlength=len(some))
     return result
+
+
+class _Masses(NamedTuple):
+    """Masses by key, 0 for any other: in a table of all keys where many of them occur."""
+
+    key: Ints | None  # (masses,) sorted
+    mass: Floats
+
+    @classmethod
+    def of(cls, key: Ints, mass: Floats, keys: int) -> _Masses:
+        """From sorted keys, of which only those below a number are asked for."""
+        if keys > min(TABLED, 4 * len(key) + 1024):
+            return cls(key, mass)
+        table, below = np.zeros(keys), int(np.searchsorted(key, keys))
+        table[key[:below]] = mass[:below]
+        return cls(None, table)
+
+    def at(self, wanted: Ints) -> Floats:
+        if self.key is None:
+            return self.mass[wanted]
+        place = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
+        return np.where(self.key[place] == wanted, self.mass[place], 0.0)

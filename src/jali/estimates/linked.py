@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,28 @@ from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
 from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
-from jali.estimates.expand import Fits, assumed, fitting, split
+from jali.estimates.expand import assumed, fitting, split
 from jali.estimates.mixed import mixed_probability
 from jali.estimates.nested import Separate
 from jali.estimates.patterns import Bools, Floats, Ints, added
-from jali.estimates.within import ByValue, draw_within, joined, shuffled_within
+from jali.estimates.within import ByValue, Joined, draw_within, joined, shuffled_within
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
+
+
+class _Some(NamedTuple):
+    """People who may fit, in some links: each (some,)."""
+
+    link: Ints
+    value: Floats  # so many as are likely to
+    maybe: Floats
+    sure: Floats
+
+    def at(self, there: Ints) -> _Some:
+        """Those at some places."""
+        return _Some(self.link.take(there), self.value.take(there), self.maybe.take(there), self.sure.take(there))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +227,7 @@ class LinkedEstimate:
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
         """How many people fit what is asked of each shown column, and have a value as `having[link]` of a link do."""
         asked = self._separate.ask(separate)
-        return self._together(having, asked.fits, (asked.boxes.link, asked.boxes.people), asked.rests_on)
+        return self._together(having, _Some(asked.link, asked.value, asked.maybe, asked.sure), asked.rests_on)
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
@@ -223,30 +236,26 @@ class LinkedEstimate:
         some = [self.shown[i] for i in chosen]
         own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
+        box, share, surely = fitting(asked, some, own, judged)
 
-        def based(box: Ints) -> tuple[str, ...]:
-            return assumed(some, judged, [column.codes.take(box) for column in some], np.ones(len(box), dtype=np.bool_))
+        def based(at: Ints) -> tuple[str, ...]:
+            here = [column.codes.take(box[at]) for column in some]
+            return assumed(some, judged, here, np.ones(len(at), dtype=np.bool_))
 
-        return self._together(having, fitting(asked, some, own, judged), (self.link, self._people), based)
+        people = self._people.take(box)
+        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
 
-    def _together(
-        self, having: Floats, fits: Fits, boxes: tuple[Ints, Floats], based: Callable[[Ints], tuple[str, ...]]
-    ) -> _Answer:
-        """The answer from the boxes that fit, the links and people of all boxes, and who has a value: (links,)."""
-        box, share, surely = fits
-        link = boxes[0].take(box)
-        if not having.all():
-            there = np.flatnonzero(having.take(link))
-            box, link, share, surely = box[there], link[there], share[there], surely[there]
-        links, people = len(self.size), boxes[1].take(box)
-        possible = added(link, people, links)
-        doubted = np.flatnonzero(~surely)
-        certain = possible - added(link[doubted], people[doubted], links)  # whole numbers, so exact
-        low = np.maximum(0.0, certain + having - self.size)
-        more = np.minimum(possible, having) - low
-        value = float((share * people) @ (having / self.size * self._scale).take(link))
-        rest = based(box[doubted]) if len(doubted) else ()
-        return value, float((low * self._scale).sum()), float((more * self._scale).sum()), rest
+    def _together(self, having: Floats, some: _Some, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
+        """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt."""
+        there = None if having.all() else np.flatnonzero(having.take(some.link))
+        link, value, maybe, sure = some if there is None else some.at(there)
+        links = len(self.size)
+        low = np.maximum(0.0, added(link, sure, links) + having - self.size)
+        more = np.minimum(added(link, maybe, links), having) - low
+        near = float(value @ (having / self.size * self._scale).take(link))
+        doubted = np.flatnonzero(maybe > sure)
+        rest = based(doubted if there is None else there[doubted]) if len(doubted) else ()
+        return near, float(low @ self._scale), float(more @ self._scale), rest
 
     def _depends(self, asked: Condition, low: float, high: float) -> InputError:
         """The answer depends on what is not known."""
@@ -258,11 +267,8 @@ class LinkedEstimate:
 
     # Cells.
 
-    def _joined(self, names: Sequence[str]) -> BoxEstimate:
-        """The boxes and values as these columns show them, values spread over the boxes of their links."""
-        alone = self._side(names)
-        if alone is not None:
-            return alone
+    def _joined(self, names: Sequence[str]) -> Joined:
+        """The boxes and values as these columns, of both tables, show them, values spread over the boxes of a link."""
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
         scale = self._scale / self.size
@@ -275,16 +281,14 @@ class LinkedEstimate:
     def probability(self, cells: Any) -> Floats:
         """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
         table = table_of(cells)
-        names = table.column_names
-        both = self._joined(names)
-        if self._side(names) is not None:
-            return both.probability(table)
-        return mixed_probability(both, sum(column.name in names for column in self.shown), table)
+        alone = self._side(table.column_names)
+        return mixed_probability(self._joined(table.column_names), table) if alone is None else alone.probability(table)
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
         names = [columns] if isinstance(columns, str) else list(columns)
-        return self._joined(names).frame(names, kind)
+        both = self._side(names) or self._joined(names).boxes()
+        return both.frame(names, kind)
 
     def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
         """People drawn from the estimate: boxes by mass, then a sensitive value of the box's link.

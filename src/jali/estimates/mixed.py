@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from jali.encoding.frequencies import combine
-from jali.estimates.boxes import BoxEstimate, encoded
+from jali.estimates.boxes import encoded
 from jali.estimates.expand import BoxColumn
 from jali.estimates.holding import Density, hits_of, summed_at
 from jali.estimates.patterns import Floats, Ints
+from jali.estimates.within import Joined
 
 
-def mixed_probability(both: BoxEstimate, shown: int, table: pa.Table) -> Floats:
-    """The probability of each cell; the first `shown` columns of the boxes hold sets of values, the others one each.
+def mixed_probability(pairs: Joined, table: pa.Table) -> Floats:
+    """The probability of each cell; the boxes of the pairs hold sets of values, what stands beside them one each.
 
     What holds a cell's boxes is looked for once for all of the values beside them: (cells,).
     """
-    first, second = both.columns[:shown], both.columns[shown:]
-    asked, dense = zip(*(_asked(column, table) for column in first), strict=True)
-    wanted = [_exact(column, *_asked(column, table)) for column in second]
-    box, box_first = combine([(c.codes, c.cover.nodes) for c in first], len(both.mass))
+    boxes, values = pairs.left, pairs.right
+    asked, dense = zip(*(_asked(column, table) for column in boxes), strict=True)
+    wanted = [_exact(column, *_asked(column, table)) for column in values]
     cell, cell_first = combine([(codes, int(codes.max(initial=0)) + 1) for codes in asked], table.num_rows)
-    codes = [c.codes[box_first].astype(np.int64) for c in first]
-    hits = hits_of([own[cell_first] for own in asked], dense, [c.cover.nodes for c in first], codes)
-    known = np.logical_and.reduce([nodes >= 0 for nodes in wanted])
+    codes = [c.codes.astype(np.int64) for c in boxes]
+    hits = hits_of([own[cell_first] for own in asked], dense, [c.cover.nodes for c in boxes], codes)
+    value = _numbers(values, wanted)
+    known = np.flatnonzero(value >= 0)
+    result = np.zeros(table.num_rows)
+    result[known] = summed_at(hits, cell[known].astype(np.int64), value[known], (pairs.key, pairs.mass), pairs.width)
+    return result / float(pairs.mass.sum())
+
+
+def _numbers(columns: Sequence[BoxColumn], wanted: Sequence[Ints]) -> Ints:
+    """Which of some distinct values each cell asks for, by its nodes; -1 for one that nobody has: (cells,)."""
+    many, known = len(columns[0].codes), np.flatnonzero(np.logical_and.reduce([nodes >= 0 for nodes in wanted]))
     together = [
         (np.concatenate([c.codes.astype(np.int64), nodes[known]]), c.cover.nodes)
-        for c, nodes in zip(second, wanted, strict=True)
+        for c, nodes in zip(columns, wanted, strict=True)
     ]
-    number, value_first = combine(together, len(both.mass) + int(known.sum()))
-    value, values = number.astype(np.int64), len(value_first)
-    key = box.astype(np.int64) * values + value[: len(both.mass)]
-    order = np.argsort(key)
-    result = np.zeros(table.num_rows)
-    result[known] = summed_at(
-        hits, cell[known].astype(np.int64), value[len(both.mass) :], (key[order], both.mass[order]), values
-    )
-    return result / both.total
+    number, first = combine(together, many + len(known))
+    place = np.full(len(first), -1)
+    place[number[:many]] = np.arange(many)
+    result = np.full(len(wanted[0]), -1)
+    result[known] = place[number[many:]]
+    return result
 
 
 def _asked(column: BoxColumn, table: pa.Table) -> tuple[Ints, Density]:

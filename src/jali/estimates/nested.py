@@ -13,25 +13,38 @@ from jali.estimates.base import keep
 from jali.estimates.condition import Condition
 from jali.estimates.conjunction import Truth, fitting_boxes, rests_on, truth_of
 from jali.estimates.expand import BoxColumn, Fits
-from jali.estimates.patterns import Floats, Ints, added
+from jali.estimates.holding import runs
+from jali.estimates.patterns import Bools, Floats, Ints, added
 
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too
+_SUMS = 1 << 21  # parts of all sums that are kept too, of one of those
+_FEW = 64  # parts whose boxes often tell what all rest on
+
+
+class Sums(NamedTuple):
+    """People of each part by what is asked of its last column: each (parts,)."""
+
+    value: Floats  # so many as are likely to satisfy it; nan where nothing is known of a node
+    maybe: Floats  # who may
+    sure: Floats  # who surely do
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """Boxes of some columns, those that show the same in one link made one; the boxes of one stem stand together.
+    """Boxes of some columns, those that show the same in one link made one, sorted by stem and link.
 
-    A stem is what every column shows but the last, which has the most nodes.
+    A stem is what every column shows but the last, which has the most nodes; the boxes of one stem and link are a part.
     """
 
     order: tuple[int, ...]  # the columns that were given, the last one last
     columns: tuple[BoxColumn, ...]  # in that order, of the boxes
-    link: Ints  # (boxes,)
     people: Floats  # (boxes,) or their mass
+    begin: Ints  # (parts + 1,) where the boxes of each begin
+    link: Ints  # (parts,)
     stems: tuple[BoxColumn, ...]  # all columns but the last, of the stems
-    start: Ints  # (stems + 1,) where the boxes of each begin
+    start: Ints  # (stems + 1,) where the parts of each begin
+    _sums: dict[tuple[Condition, ...], Sums] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, columns: Sequence[BoxColumn], link: Ints, people: Floats) -> Nested:
@@ -40,49 +53,77 @@ class Nested:
         ordered = [columns[at] for at in order]
         stem, stem_first = combine([(c.codes, c.cover.nodes) for c in ordered[:-1]], len(link))
         links = int(link.max(initial=0)) + 1
+        part, part_first = combine([(stem, len(stem_first)), (link, links)], len(link))
         last = (ordered[-1].codes, ordered[-1].cover.nodes)
-        number, first = combine([(stem, len(stem_first)), last, (link, links)], len(link))
-        first = first[by_stem := np.argsort(stem[first], kind="stable")]
-        start = np.searchsorted(stem[first], np.arange(len(stem_first) + 1))
+        number, first = combine([(part, len(part_first)), last], len(link))
         return cls(
             tuple(order),
             tuple(replace(c, codes=c.codes[first]) for c in ordered),
-            link[first],
-            added(number, people, len(by_stem))[by_stem],
+            added(number, people, len(first)),
+            np.searchsorted(part[first], np.arange(len(part_first) + 1)).astype(np.int64),
+            link[part_first],
             tuple(replace(c, codes=c.codes[stem_first]) for c in ordered[:-1]),
-            start.astype(np.int64),
+            np.searchsorted(stem[part_first], np.arange(len(stem_first) + 1)).astype(np.int64),
         )
 
+    def sums(self, last: Truth, asked: tuple[Condition, ...]) -> Sums:
+        """How many people of each part satisfy what is asked of the last column."""
+        found = self._sums.get(asked)
+        if found is None:
+            node, begin = self.columns[-1].codes, self.begin[:-1]
+            maybe = np.add.reduceat(last.maybe.take(node) * self.people, begin)
+            found = Sums(maybe, maybe, maybe)
+            if not last.plain:
+                likely = np.where(last.sure, 1.0, np.where(last.maybe, last.share, 0.0)).take(node) * self.people
+                sure = np.add.reduceat(last.sure.take(node) * self.people, begin)
+                found = Sums(np.add.reduceat(likely, begin), maybe, sure)
+            keep(self._sums, asked, found, 1 + _SUMS // len(begin))
+        return found
+
     def fitting(self, truths: Sequence[Truth]) -> Fits:
-        """The boxes that may satisfy what is asked of each column; the truths are in the order of the columns."""
+        """The parts of the stems that may satisfy what is asked of each of their columns."""
         if not self.stems:
-            return fitting_boxes(self.columns, truths)
-        stem, share, surely = fitting_boxes(self.stems, truths[:-1])
+            every = np.arange(len(self.link))
+            return Fits(every, np.ones(len(every)), np.ones(len(every), dtype=np.bool_))
+        stem, share, surely = fitting_boxes(self.stems, truths)
         begin = self.start.take(stem)
         size = self.start.take(stem + 1) - begin
-        box = np.repeat(begin - (np.cumsum(size) - size), size) + np.arange(size.sum())
-        node, last = self.columns[-1].codes.take(box), truths[-1]
-        which = np.repeat(np.arange(len(stem)), size)
-        kept = np.flatnonzero(last.maybe.take(node))
-        if len(kept) < len(box):
-            box, node, which = box.take(kept), node.take(kept), which.take(kept)
-        share, surely = share.take(which), surely.take(which)
-        if not last.plain:
-            share, surely = share * last.share.take(node), surely & last.sure.take(node)
-        return Fits(box, share, surely)
+        if len(self.link) == len(self.start) - 1:  # one part a stem
+            return Fits(begin, share, surely)
+        return Fits(runs(begin, size), np.repeat(share, size), np.repeat(surely, size))
 
 
 class Asked(NamedTuple):
-    """What was asked of single columns, and the boxes that fit."""
+    """What was asked of single columns, and the parts that may satisfy it: those of fitting stems."""
 
     boxes: Nested
-    fits: Fits  # into these boxes
     truths: list[Truth]  # in the order of their columns
+    part: Ints  # (parts,)
+    surely: Bools  # (parts,) whether the stem satisfies all that is asked of it
+    value: Floats  # (parts,) people who are likely to satisfy everything
+    maybe: Floats  # (parts,) who may
+    sure: Floats  # (parts,) who surely do
 
-    def rests_on(self, box: Ints) -> tuple[str, ...]:
-        """What the answer rests on in these boxes, which are neither surely in nor surely out."""
-        told = np.argsort(self.boxes.order)  # columns in the order in which the release names them
-        return rests_on([self.boxes.columns[at] for at in told], [self.truths[at] for at in told], box)
+    @property
+    def link(self) -> Ints:
+        """The link of each part: (parts,)."""
+        return self.boxes.link.take(self.part)
+
+    def rests_on(self, some: Ints) -> tuple[str, ...]:
+        """What the answer rests on in those of these parts that hold boxes neither surely in nor surely out."""
+        told = sorted(range(len(self.truths)), key=self.boxes.order.__getitem__)  # as the release names them
+        columns, truths = [self.boxes.columns[at] for at in told], [self.truths[at] for at in told]
+        found, every = rests_on(columns, truths, self._doubted(some[:: 1 + len(some) // _FEW]))
+        return found if every or len(some) <= _FEW else rests_on(columns, truths, self._doubted(some))[0]
+
+    def _doubted(self, some: Ints) -> Ints:
+        """The boxes of some parts that may satisfy everything, but not surely do."""
+        part, last = self.part[some], self.truths[-1]
+        begin = self.boxes.begin.take(part)
+        size = self.boxes.begin.take(part + 1) - begin
+        box = runs(begin, size)
+        node = self.boxes.columns[-1].codes.take(box)
+        return box[last.maybe.take(node) & ~(np.repeat(self.surely[some], size) & last.sure.take(node))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +145,19 @@ class Separate:
         return found
 
     def ask(self, separate: Mapping[str, tuple[Condition, ...]]) -> Asked:
-        """The boxes that may satisfy all that is asked of their columns, by name; of other columns nothing is."""
+        """What may satisfy all that is asked of the columns, by name; of other columns nothing is."""
         chosen = tuple(at for at, column in enumerate(self.columns) if column.name in separate)
         boxes = self._nests.get(chosen)
         if boxes is None:
             boxes = Nested.of([self.columns[at] for at in chosen], self.link, self.people)
             keep(self._nests, chosen, boxes, _NESTS)
-        truths = [self.truth(chosen[at], separate[self.columns[chosen[at]].name]) for at in boxes.order]
-        return Asked(boxes, boxes.fitting(truths), truths)
+        asked = [separate[self.columns[chosen[at]].name] for at in boxes.order]
+        truths = [self.truth(chosen[at], parts) for at, parts in zip(boxes.order, asked, strict=True)]
+        part, share, surely = boxes.fitting(truths[:-1])
+        value, maybe, sure = boxes.sums(truths[-1], asked[-1])
+        if not maybe.all():  # nothing is to be known of stems whose boxes do not satisfy the rest
+            there = np.flatnonzero(maybe.take(part))
+            part, share, surely = part.take(there), share.take(there), surely.take(there)
+        return Asked(
+            boxes, truths, part, surely, share * value.take(part), maybe.take(part), surely * sure.take(part)
+        )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.holding import runs
 from jali.estimates.joint import LARGEST
 from jali.estimates.patterns import Bools, Floats, Ints, added
 
@@ -21,7 +23,26 @@ AT_ONCE = 4_000_000  # pairs of a box and a value
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 
 
-def joined(first: Side, second: Side, links: int) -> BoxEstimate:
+class Joined(NamedTuple):
+    """Pairs of what two sides show, which some link has: the distinct ones of each side, and the mass of each pair."""
+
+    left: tuple[BoxColumn, ...]
+    right: tuple[BoxColumn, ...]
+    key: Ints  # (pairs,) left · width + right, sorted
+    mass: Floats  # (pairs,)
+
+    @property
+    def width(self) -> int:
+        """How many distinct ones the right side has."""
+        return len(self.right[0].codes)
+
+    def boxes(self) -> BoxEstimate:
+        """The pairs as boxes of all columns."""
+        sides = (self.left, self.key // self.width), (self.right, self.key % self.width)
+        return BoxEstimate(tuple(replace(c, codes=c.codes[at]) for own, at in sides for c in own), self.mass)
+
+
+def joined(first: Side, second: Side, links: int) -> Joined:
     """Σ over links of the product of the two amounts, for each distinct pair of what the two sides show."""
     (left, left_link, left_amount), (right, right_link, right_amount) = (
         _reduced(side, links) for side in (first, second)
@@ -34,13 +55,14 @@ def joined(first: Side, second: Side, links: int) -> BoxEstimate:
     found = _Sums(len(left_first) * width, int(pairs.sum()))
     for some in _portions(pairs):
         size = pairs[some]
-        at = np.repeat(begin[left_link[some]] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        at = runs(begin[left_link[some]], size)
         here = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
         found.add(here, np.repeat(left_amount[some], size) * right_amount[at])
-    key, mass = found.result()
-    columns = [replace(c, codes=c.codes[left_first[key // width]]) for c in left]
-    columns += [replace(c, codes=c.codes[right_first[key % width]]) for c in right]
-    return BoxEstimate(tuple(columns), mass)
+    boxes, values = (
+        tuple(replace(c, codes=c.codes[distinct]) for c in columns)
+        for columns, distinct in ((left, left_first), (right, right_first))
+    )
+    return Joined(boxes, values, *found.result())
 
 
 class _Sums:

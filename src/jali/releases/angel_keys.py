@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.counts import Ints
+from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_tables import Contents
 
 _BATCH, _COUNT = "batch", "count"
@@ -25,20 +27,21 @@ _DIGEST = b"jali"
 _AGAIN = "use the private file that was saved with this release, and the table that it was made from"
 
 
-def keys_of(table: Table, batch: Ints) -> pa.Table:
-    """How many rows of each combination of original values are in each batch; `batch` is that of each record."""
-    columns = (*table.quasi, *table.sensitive)
-    keys = [(column.codes, len(column.values)) for column in columns]
-    number, first = combine([*keys, (batch, int(batch.max()) + 1)], table.records)
-    data: dict[str, pa.Array] = {c.name: _texts(c, first) for c in columns}
-    for name, amount in ((_BATCH, batch[first] + 1), (_COUNT, np.bincount(number))):
-        data[free_name(name, data)] = pa.array(amount.astype(np.int64))
+def keys_of(assigned: Assigned) -> pa.Table:
+    """How many rows of each combination of original values are in each batch, in the order of all three."""
+    table, f = assigned.table, assigned.table.frequencies
+    order = np.lexsort((assigned.batch, assigned.value, assigned.combination))
+    combination, value = assigned.combination[order], assigned.value[order]
+    data = {c.name: _texts(c, f.codes[combination, i]) for i, c in enumerate(table.quasi)}
+    data |= {c.name: _texts(c, f.joint[value, i]) for i, c in enumerate(table.sensitive)}
+    for name, amount in ((_BATCH, assigned.batch[order] + 1), (_COUNT, assigned.people[order])):
+        data[free_name(name, data)] = pa.array(amount)
     return pa.table(data)
 
 
-def _texts(column: Column, rows: Ints) -> pa.Array:
-    """The texts of some rows, each once; a missing one has no code, since Parquet takes none in a dictionary."""
-    codes = column.codes[rows].astype(np.int32)
+def _texts(column: Column, codes: NDArray[np.integer]) -> pa.Array:
+    """The texts of some codes, each once; a missing one has no code, since Parquet takes none in a dictionary."""
+    codes = codes.astype(np.int32)
     missing = column.labels.is_null().to_numpy(zero_copy_only=False)[codes]
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), column.labels.fill_null(""))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.native import free_name
-from jali.encoding.table import Table
+from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn
 from jali.estimates.linked import LinkedEstimate
@@ -19,6 +21,7 @@ from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.principles.counts import Ints
 from jali.releases.angel import Angel, require_joint
+from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_keys import keys_of
 from jali.releases.angel_tables import Contents, GroupTable
 from jali.releases.base import fresh_order
@@ -27,44 +30,73 @@ from jali.releases.generalized import manifest_of, mean_weight
 from jali.releases.original import bucket_costs, divergence, holder_cover
 from jali.releases.published import Published, publish_exact
 
+_WORKERS = 4  # tables that are put into order at a time
+
 
 class Draft(NamedTuple):
-    """A table of quasi-identifiers before it is published: in the order of the original's records."""
+    """A table of quasi-identifiers before it is published: what each bucket shows, and the bucket of each record."""
 
     name: str
-    columns: tuple[Published, ...]
+    columns: tuple[Published, ...]  # their codes are (buckets,)
+    bucket: NDArray[np.int32]  # (records,) in the order of the original
     linked: bool = True  # whether it will show batches
 
 
 def draft(table: Table, name: str, bucket: Ints, shows: Mapping[str, Show], *, linked: bool = True) -> Draft:
-    """The quasi-identifiers that `shows` names, shown bucket by bucket; `bucket` is that of each record."""
-    buckets = int(bucket.max()) + 1
-    shown = [
-        publish_groups(c, Members(c.codes.astype(np.int64), bucket, buckets, bucket, table.multiplicity), shows[c.name])
-        for c in table.quasi
+    """The quasi-identifiers that `shows` names, shown bucket by bucket; `bucket` is that of each combination."""
+    f = table.frequencies
+    rows = np.bincount(f.combination, f.rows, minlength=f.combinations).astype(np.int64)
+    codes = [(column, f.codes[:, i]) for i, column in enumerate(table.quasi)]
+    return Draft(name, _shown(codes, bucket, rows, shows), bucket.astype(np.int32)[f.row_combination], linked)
+
+
+def _shown(
+    columns: Iterable[tuple[Column, NDArray[np.integer]]], bucket: Ints, rows: Ints | None, shows: Mapping[str, Show]
+) -> tuple[Published, ...]:
+    """What each bucket shows of its members, whose codes stand beside the columns."""
+    each = np.arange(int(bucket.max()) + 1)
+    return tuple(
+        publish_groups(c, Members(codes.astype(np.int64), bucket, len(each), each, rows), shows[c.name])
+        for c, codes in columns
         if c.name in shows
-    ]
-    return Draft(name, tuple(shown), linked)
+    )
 
 
-def kl_of(table: Table, batch: Ints, data: Draft) -> float:
-    """The KL-divergence of a release with these batches and buckets, over the domain of the table's holder."""
-    hidden, entry_batch, people = _entries(table, batch)
-    shown = [
-        BoxColumn(c.name, c.kind, c.role, holder_cover(c, table[c.name], table.domain), c.codes) for c in data.columns
-    ]
-    values = [BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden]
-    weight = _mean_of_batches(table, batch)
-    return divergence(LinkedEstimate.from_rows(shown, batch, values, entry_batch, people, weight=weight), table)
+def kl_of(assigned: Assigned, data: Draft) -> float:
+    """The KL-divergence of a release with these batches and buckets, over the domain of the table's holder.
+
+    All records of a combination are in one bucket.
+    """
+    table = assigned.table
+    hidden, entry_batch, people = _entries(assigned)
+    f, buckets = table.frequencies, int(data.bucket.max()) + 1
+    bucket = np.zeros(f.combinations, dtype=np.int64)
+    bucket[f.row_combination] = data.bucket
+    both = [(bucket[assigned.combination], buckets), (assigned.batch, assigned.batches)]
+    number, first = combine(both, len(assigned.batch))
+    at = both[0][0][first]
+    shown = tuple(
+        BoxColumn(c.name, c.kind, c.role, holder_cover(c, table[c.name], table.domain), c.codes[at])
+        for c in data.columns
+    )
+    values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
+    there = np.bincount(number, assigned.people).astype(np.int64)
+    weight = _mean_of_batches(table, assigned.of_record)
+    return divergence(
+        LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table
+    )  # fmt: skip
 
 
-def _entries(table: Table, batch: Ints) -> tuple[tuple[Published, ...], Ints, Ints]:
+def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:
     """The table of batches: its sensitive columns, the batch of each entry (sorted), and its people."""
-    hidden = [publish_exact(column) for column in table.sensitive]
-    keys = [(batch, int(batch.max()) + 1), *((c.codes, len(c.labels)) for c in hidden)]
-    entry, first = combine(keys, table.records)
-    columns = tuple(replace(column, codes=column.codes[first]) for column in hidden)
-    return columns, batch[first], np.bincount(entry).astype(np.int64)
+    joint = assigned.table.frequencies.joint
+    keys = [(assigned.batch, assigned.batches), (assigned.value, len(joint))]
+    entry, first = combine(keys, len(assigned.batch))
+    value = assigned.value[first]
+    hidden = [
+        publish_exact(replace(column, codes=joint[value, i])) for i, column in enumerate(assigned.table.sensitive)
+    ]
+    return tuple(hidden), assigned.batch[first], np.bincount(entry, assigned.people).astype(np.int64)
 
 
 def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -77,27 +109,29 @@ def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.f
 
 
 def of_drafts(
-    table: Table, batch: Ints, drafts: Sequence[Draft], principles: tuple[Principle, ...], method: Mapping[str, Any], *,
+    assigned: Assigned, drafts: Sequence[Draft], principles: tuple[Principle, ...], method: Mapping[str, Any], *,
     kl: float | None = None,
 ) -> Angel:  # fmt: skip
-    """The release of these batches (`batch` is that of each record, from 0 without gaps) and tables.
+    """The release of these batches and tables.
 
     Batches get fresh numbers, and each table a fresh order. The principles must hold, and k in every table.
     """
-    batches = int(batch.max()) + 1
-    numbered = fresh_order(batches)[batch]
-    hidden, entry_batch, people = _entries(table, numbered)
+    table = assigned.table
+    assigned = assigned.renumbered(fresh_order(assigned.batches))
+    numbered = assigned.of_record
+    hidden, entry_batch, people = _entries(assigned)
     taken = [column.name for column in table.columns] + [n for n in (table.weight_name,) if n]
     number = free_name("batch", taken)
     names = (number, free_name("count", [*taken, number]), table.weight_name)
-    tables = tuple(published(table, each, numbered) for each in drafts)
+    with ThreadPoolExecutor(_WORKERS) as pool:  # drawing and sorting an order lets other threads work
+        tables = tuple(pool.map(lambda each: published(table, each, numbered), drafts))
     contents = Contents(tables, hidden, entry_batch, people, _mean_of_batches(table, numbered), names)
     told = {"groups": len(tables[0].sizes), "suppressed": 0}
     manifest = manifest_of(Angel.kind, table, principles, method, **told)
-    manifest = replace(manifest, counts={**manifest.counts, "batches": batches})
+    manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
     release = Angel(contents, manifest, origin=table.origin)
     _require_kept(release)
-    release.remember(keys_of(table, numbered), numbered)
+    release.remember(keys_of(assigned), numbered)
     costs = bucket_costs(release, table, table.domain, kl=kl)
     release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.verify()
@@ -107,11 +141,12 @@ def of_drafts(
 def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
     """The table in a fresh order, with its batches or, without them, the mean weights of its buckets."""
     order = fresh_order(table.records)
-    columns = tuple(replace(column, codes=column.codes[order]) for column in drawn.columns)
+    bucket = drawn.bucket.take(order)
+    columns = tuple(replace(column, codes=column.codes.take(bucket)) for column in drawn.columns)
     if drawn.linked:
-        return GroupTable(drawn.name, columns, batch[order])
-    cells, _ = combine([(c.codes, len(c.labels)) for c in drawn.columns], table.records)
-    weight = mean_weight(table, cells.astype(np.int64))
+        return GroupTable(drawn.name, columns, batch.take(order))
+    cells, _ = combine([(c.codes, len(c.labels)) for c in drawn.columns], len(drawn.columns[0].codes))
+    weight = mean_weight(table, cells.astype(np.int64)[drawn.bucket])
     return GroupTable(drawn.name, columns, None, None if weight is None else weight[order])
 
 
@@ -143,7 +178,8 @@ def of_groups(
     for at, (columns, bucket) in enumerate(buckets.items()):
         own = {name: shows[name] for name in columns if name not in sensitive}
         linked = at == 0 or not sensitive.isdisjoint(columns)
-        drafts.append(draft(table, "data" if at == 0 else f"marginal-{at}", bucket, own, linked=linked))
+        shown = _shown([(c, c.codes) for c in table.quasi], bucket, table.multiplicity, own)
+        drafts.append(Draft("data" if at == 0 else f"marginal-{at}", shown, bucket.astype(np.int32), linked))
     promised = (KAnonymity(k),) if k > 1 else ()
     method = {"name": "given", "show": dict(shows), "joint_k": joint_k}
-    return of_drafts(table, batch, drafts, (*principles, *promised), method)
+    return of_drafts(Assigned.of_records(table, batch), drafts, (*principles, *promised), method)

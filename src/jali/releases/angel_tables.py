@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
+from jali.estimates.holding import runs
 from jali.principles.counts import Counts, Ints
 from jali.releases.published import Published
 
@@ -122,13 +123,15 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
     share = people / table.sizes[bucket] / batches.size[batch]
     pairs = np.diff(begin)[batch]
     cuts = np.searchsorted(np.cumsum(pairs), np.arange(AT_ONCE, int(pairs.sum()), AT_ONCE))
-    parts = [(np.zeros(0, dtype=np.int64), np.zeros(0))]
+    parts = []
     for some in np.split(np.arange(len(pairs)), np.unique(cuts)):
         size = pairs[some]
-        entry = np.repeat(begin[batch[some]] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        entry = runs(begin[batch[some]], size)
         key = np.repeat(bucket[some] * values, size) + batches.value[entry]
         parts.append(_summed(key, np.repeat(share[some], size) * batches.n[entry]))
-    keys, sums = _summed(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
+    keys, sums = parts[0]
+    if len(parts) > 1:
+        keys, sums = _summed(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
     n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
     return Counts(
         len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches
@@ -136,6 +139,11 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
 
 
 def _summed(key: Ints, amount: Floats) -> tuple[Ints, Floats]:
-    """The keys that occur, in order, and the sum of the amounts of each."""
-    number, first = combine([(key, int(key.max(initial=-1)) + 1)], len(key))
-    return key[first], np.bincount(number, amount, minlength=len(first)).astype(np.float64)
+    """The keys that occur, in order, and the sum of the amounts of each, which are positive."""
+    width = int(key.max(initial=-1)) + 1
+    if width <= 4 * len(key) + 1024:  # adding up beats numbering where many of the keys occur
+        sums = np.bincount(key, amount, minlength=width).astype(np.float64, copy=False)
+        keys = np.flatnonzero(sums)
+        return keys, sums[keys]
+    number, first = combine([(key, width)], len(key))
+    return key[first], np.bincount(number, amount, minlength=len(first)).astype(np.float64, copy=False)

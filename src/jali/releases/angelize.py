@@ -15,6 +15,7 @@ from jali.principles.counts import Ints
 from jali.progress import Step, watched
 from jali.releases.angel import Angel, require_joint
 from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
+from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
 from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
 from jali.releases.asked import require_table
@@ -36,7 +37,7 @@ class _Found(NamedTuple):
 
     kl: float
     batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
-    batch: Ints  # (records,)
+    assigned: Assigned
     data: Draft
 
 
@@ -85,7 +86,7 @@ def angelize(
         "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows), "joint_k": joint_k,
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
-    return of_drafts(table, found.batch, (found.data, *more), (*required, *promised), method, kl=found.kl)
+    return of_drafts(found.assigned, (found.data, *more), (*required, *promised), method, kl=found.kl)
 
 
 def _check_joint(joint_k: object) -> None:
@@ -100,36 +101,36 @@ def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], ho
     for way in ways:
         if way == "curve":
             batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
+            assigned = Assigned.of_records(table, batch)
         else:
-            batch = _cut(table, required, step)
-        found.append(_Found(kl_of(table, batch, data), way, batch, data))
+            assigned = Assigned.of_combinations(table, _cut(table, required, step))
+        found.append(_Found(kl_of(assigned, data), way, assigned, data))
     for own in dict.fromkeys((how.buckets, "partition")):
-        batch = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)
-        plain = draft(table, "data", batch, how.shows)
-        found.append(_Found(kl_of(table, batch, plain), "own", batch, plain))
+        group = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)
+        assigned, plain = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
+        found.append(_Found(kl_of(assigned, plain), "own", assigned, plain))
     return min(found, key=lambda each: each.kl)
 
 
 def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
-    """The groups of a strict partition: (records,)."""
+    """The groups of a strict partition: (combinations,)."""
     boxes = mondrian(table, principles, on_step=step)
     assert boxes.group is not None  # strict
-    return boxes.group[table.frequencies.row_combination]
+    return boxes.group
 
 
 def _bucketed(table: Table, principles: tuple[Principle, ...], way: str, shows: Mapping[str, Show], step: Step) -> Ints:
-    """The bucket of each record; those of one combination are always together: (records,)."""
+    """The bucket of each combination: (combinations,)."""
     if way == "partition":
         return _cut(table, principles, step)
     as_sets = {*shows.values()} == {"set"}
-    found = recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step)
-    return found.group[table.frequencies.row_combination]
+    return recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step).group
 
 
 def _marginal(table: Table, marginal: Marginal, name: str, how: _How, step: Step) -> Draft:
     """The table of a marginal, from a k-anonymous partition of its own columns."""
     shows = {column: how.shows[column] for column in marginal.columns}
-    some = replace(table, columns=tuple(c for c in table.columns if c.name in shows or c.role == "sensitive"))
+    some = table.with_quasi(shows)
     bucket = _bucketed(some, (KAnonymity(how.k),), how.buckets, shows, step)
     return draft(some, name, bucket, shows, linked=marginal.linked)
 
@@ -174,6 +175,6 @@ def extended(
     )
     if joint:
         require_joint(made.contents, made.k)
-    made.remember(keys_of(table, batch), batch)
+    made.remember(keys_of(Assigned.of_records(table, batch)), batch)
     made.verify()
     return made

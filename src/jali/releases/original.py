@@ -177,14 +177,14 @@ def divergence(estimate: Estimate, original: Table) -> float:
     """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
     frequencies = original.frequencies
     cell = frequencies.combination * len(frequencies.joint) + frequencies.value
-    _, first, index = np.unique(cell, return_index=True, return_inverse=True)
-    weight = np.bincount(index, weights=frequencies.weight)
+    fresh = np.diff(cell, prepend=-1) > 0  # entries are sorted; people of one cell follow each other
+    first, weight = np.flatnonzero(fresh), np.bincount(np.cumsum(fresh) - 1, weights=frequencies.weight)
+    codes = [frequencies.codes[frequencies.combination[first], i] for i in range(len(original.quasi))]
+    codes += [frequencies.joint[frequencies.value[first], i] for i in range(len(original.sensitive))]
     cells = {
-        column.name: column.values.take(pa.array(frequencies.codes[frequencies.combination[first], i]))
-        for i, column in enumerate(original.quasi)
+        column.name: pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), column.values)
+        for column, code in zip((*original.quasi, *original.sensitive), codes, strict=True)
     }
-    for i, column in enumerate(original.sensitive):
-        cells[column.name] = column.values.take(pa.array(frequencies.joint[frequencies.value[first], i]))
     inferred = estimate.probability(pa.table(cells))
     if bool((inferred[weight > 0] <= 0).any()):
         raise InputError(

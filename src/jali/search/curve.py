@@ -8,18 +8,19 @@ that one of its halves failed, never which (docs/decisions/0016).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import Combined, Principle, hold, principles_of
-from jali.principles.counts import Bools, Ints
+from jali.principles.counts import Bools, Counts, Ints
 from jali.progress import Step
 from jali.search.feasible import require_feasible
 from jali.search.hilbert import MOST_BITS, hilbert
-from jali.search.mondrian_plan import Columns, Items, columns_of, items_of
+from jali.search.mondrian_plan import columns_of
 
 _FINEST = 20  # bits of a coordinate: more than a column has values in practice
 
@@ -47,46 +48,60 @@ def batches_along(
     required = principles_of(principles)
     if any(p.scope == "table" for p in required):
         raise InputError("batches are judged one by one", do="leave out principles about all groups at once")
-    items = items_of(table, "relaxed")
-    require_feasible(required, items.whole)
-    order = along_curve(columns_of(table), items, turns)
-    number = _halved(items, order, required, on_step or (lambda done, total: None))
-    assert items.record is not None  # the items of a relaxed partitioning are records
+    f = table.frequencies
+    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    require_feasible(required, whole)
+    line = along_curve(table, turns)
+    number = _halved(_along(table, line, whole), required, on_step or (lambda done, total: None))
     batch = np.empty(table.records, dtype=np.int64)
-    batch[items.record[order]] = number
+    batch[line] = number
     return Batches(batch, int(number[-1]) + 1)
 
 
-def along_curve(columns: Columns, items: Items, turns: Ints) -> Ints:
-    """The items in the order of the curve; which of one combination comes first depends on nobody's value: (items,)."""
+def along_curve(table: Table, turns: Ints) -> Ints:
+    """The records in the order of the curve; which of one combination comes first depends on nobody's value."""
+    columns, f = columns_of(table), table.frequencies
     bits = max(1, min(MOST_BITS // len(columns.size), _FINEST))
     point = (columns.place.T.astype(np.int64) << bits) // columns.size
-    place = hilbert(point, bits)[items.combination]
-    assert items.record is not None  # the items of a relaxed partitioning are records
-    return np.lexsort((turns[items.record], items.combination, place)).astype(np.int64)
+    rank = np.empty(f.combinations, dtype=np.int64)
+    rank[np.argsort(hilbert(point, bits), kind="stable")] = np.arange(f.combinations)
+    return np.argsort(rank[f.row_combination] * table.records + turns).astype(np.int64)  # no two have the same turn
 
 
-def _halved(items: Items, order: Ints, principles: tuple[Principle, ...], step: Step) -> Ints:
-    """The piece of each item along the line: (items,). All pieces of a generation are judged together."""
-    starts = np.array([0, len(order)], dtype=np.int64)  # (pieces + 1,)
+def _along(table: Table, line: Ints, whole: Counts) -> Counts:
+    """The people of the line, each record a group of its own."""
+    joint, _ = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
+    counted = table.person is None and table.multiplicity is not None
+    n = table.multiplicity[line] if counted and table.multiplicity is not None else np.ones(len(line), dtype=np.int64)
+    person = None if table.person is None else table.person[line]
+    each = np.arange(len(line))
+    return Counts(len(line), each, joint[line].astype(np.int64), n, whole.sensitive, whole.joint, person, whole)
+
+
+def _halved(people: Counts, principles: tuple[Principle, ...], step: Step) -> Ints:
+    """The piece of everybody along the line: (people,). All pieces of a generation are judged together."""
+    starts = np.array([0, people.groups], dtype=np.int64)  # (pieces + 1,)
     whole = np.zeros(1, dtype=bool)  # (pieces,) which are not to be cut any more
     while not whole.all():
         cut = np.flatnonzero(~whole & (np.diff(starts) > 1))
         edges = np.stack([starts[cut], (starts[cut] + starts[cut + 1]) // 2, starts[cut + 1]], axis=1)  # (pieces, 3)
-        may = _both_hold(items, order, principles, edges)
+        may = _both_hold(people, principles, edges)
         cut, middle = cut[may], edges[may, 1]
         fresh = np.zeros(len(whole), dtype=bool)
         fresh[cut] = True
         starts = np.insert(starts, cut + 1, middle)
         whole = ~np.repeat(fresh, 1 + fresh)
-        step(int(np.diff(starts)[whole].sum()), len(order))
+        step(int(np.diff(starts)[whole].sum()), people.groups)
     return np.repeat(np.arange(len(whole)), np.diff(starts))
 
 
-def _both_hold(items: Items, order: Ints, principles: tuple[Principle, ...], edges: Ints) -> Bools:
+def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -> Bools:
     """Whether both halves of each piece, between its edges, keep every promise: (pieces,)."""
     length = np.diff(edges, axis=1).ravel()
     half = np.repeat(np.arange(len(length)), length)
     place = np.arange(len(half)) + np.repeat(edges[:, :2].ravel() - np.cumsum(length) + length, length)
-    holds = hold(principles, items.counts(order[place], half, len(length)))
-    return np.asarray(holds.reshape(-1, 2).all(axis=1))
+    there = replace(
+        people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
+        person=None if people.person is None else people.person[place],
+    )  # fmt: skip
+    return np.asarray(hold(principles, there).reshape(-1, 2).all(axis=1))

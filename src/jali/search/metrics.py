@@ -43,12 +43,14 @@ class Costing:
         self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
         self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
         self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
-        for column in table.quasi:
+        codes = frequencies.codes
+        by_combination = added(frequencies.combination, frequencies.weight, len(codes))
+        for at, column in enumerate(table.quasi):
             hierarchy = table.hierarchy(column.name)
             mask = column.mask(table.domain)
             sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
             self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
-            weight = np.bincount(column.codes, weights=_record_weight(table), minlength=len(mask)) / self.total
+            weight = np.bincount(codes[:, at], weights=by_combination, minlength=len(mask)) / self.total
             maps = hierarchy.maps
             self._mean_log_areas.append(
                 [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
@@ -166,9 +168,3 @@ def _merged_weight(table: Table) -> Floats:
     _, index = np.unique(cell, return_inverse=True)
     weight = added(index, frequencies.weight)
     return weight[weight > 0]
-
-
-def _record_weight(table: Table) -> Floats:
-    """The weight of each record of the table, however many rows it stands for."""
-    weight = np.ones(table.records) if table.weight is None else table.weight
-    return weight if table.multiplicity is None else weight * table.multiplicity

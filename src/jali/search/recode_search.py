@@ -5,13 +5,13 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.encoding.frequencies import Frequencies
+from jali.encoding.frequencies import Frequencies, combine
 from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Counts, Floats, Ints
@@ -95,12 +95,17 @@ class Search:
         f = self.frequencies
         values, total = len(f.joint), float(f.weight.sum())
         mean = np.bincount(group[f.combination], weights=f.weight, minlength=groups) / rows
-        cell, index = np.unique(group[f.combination] * values + f.value, return_inverse=True)
-        of = cell // values
+        index, first = combine([(group[f.combination], groups), (f.value, values)], len(f.value))
+        of = group[f.combination[first]]
         mass = np.bincount(index, weights=f.rows) * mean[of] / total
         density = mass * np.exp(-cost)[of]
         weight = np.bincount(index, weights=f.weight)
-        return Costing(self.table).entropy_term - float(weight @ np.log(density)) / total
+        return self.costing.entropy_term - float(weight @ np.log(density)) / total
+
+    @cached_property
+    def costing(self) -> Costing:
+        """What nodes cost, for the whole table."""
+        return Costing(self.table)
 
     def _ends(self) -> list[int]:
         """Where the levels of each column end in the layout: just before, everything is under one node."""
@@ -130,24 +135,27 @@ class Search:
 
     # -- peeling --------------------------------------------------------------------------------------------------
 
-    def _peel(self, rules: Rules, entries: Entries) -> Groups:
-        """The classes that hold at the first node where they do; -1 for what never does."""
+    def _peel(self, rules: Rules, entries: Entries, most: int = 2**62) -> Groups:
+        """The classes that hold at the first node where they do; -1 for what never does, or once there are too many."""
         from jali.search.recode_peel import peel
 
         group, groups, nodes = np.full(self.frequencies.combinations, -1, dtype=np.int64), 0, len(self.walk.levels)
         for begin in range(0, nodes, AT_ONCE):
             self.step(begin, nodes)
             end = min(begin + AT_ONCE, nodes)
-            groups, left, checked = peel(self.layout, entries, rules, self.walk.levels, begin, end, group, groups)
+            groups, left, checked = peel(self.layout, entries, rules, self.walk.levels, begin, end, group, groups, most)
             self.checked += checked
-            if left == 0:
+            if left == 0 or groups > most:
                 break
         return group, groups
 
-    def classes(self, least: int) -> Groups:
-        """Classes of at least so many people, by sizes alone; what is left is one more, which may be smaller."""
+    def classes(self, least: int, most: int = 2**62) -> Groups:
+        """Classes of at least so many people, by sizes alone; what is left is one more, which may be smaller.
+
+        Where there are more than `most`, they are only begun.
+        """
         none = Rules(np.zeros((5, 0), np.int64), np.zeros(0), np.zeros((0, 1), bool), np.zeros((1, 1), np.int64), least)
-        return _rest_together(*self._peel(none, self._entries(none, np.zeros((0, 1), np.int64))))
+        return _rest_together(*self._peel(none, self._entries(none, np.zeros((0, 1), np.int64)), most))
 
     def _entries(self, rules: Rules, judged: Ints) -> Entries:
         from jali.search.recode_boxes import Entries
@@ -167,10 +175,10 @@ class Search:
         found: list[tuple[float, Groups]] = []
         for times in THRESHOLDS[self.objective]:
             threshold = int(self.least * times)
-            group, groups = self.classes(threshold)
+            group, groups = self.classes(threshold, LEAVES)
             while groups > LEAVES:
                 threshold *= 2
-                group, groups = self.classes(threshold)
+                group, groups = self.classes(threshold, LEAVES)
             group, groups = self._split_down(group, groups)
             worth = self.reached(group, groups)
             found.append((worth if self.objective == "kl" else -worth, (group, groups)))
@@ -303,7 +311,7 @@ def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | No
     """
     if lattice.nodes > LARGEST:
         return None
-    costing = Costing(lattice.table)
+    costing = search.costing
     most = (reached if search.objective == "kl" else 1.0 - reached) - 1e-9
 
     def cost(node: tuple[int, ...]) -> float:
