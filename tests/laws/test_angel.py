@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
+from jali.estimates.cover import Cover
 from jali.releases import angel_keys, angel_tables
 from jali.releases.angel import Angel
 from jali.releases.angel_asked import prepared
@@ -29,6 +30,7 @@ from jali.releases.angel_joint import smallest_certain
 from jali.releases.angel_make import of_groups
 from jali.releases.angel_tables import GroupTable
 from jali.releases.partitioned import Partitioned
+from jali.releases.published import Published
 from oracles import angel as oracle
 
 ILL = ("flu", "cold", "cancer", "none", "asthma")
@@ -195,13 +197,13 @@ def test_the_best_batches_are_the_better_ones(monkeypatch: pytest.MonkeyPatch) -
 
 
 def group_table(name: str, rows: list[oracle.Row]) -> GroupTable:
-    """A table with one column, whose cells are these."""
-    original = jali.table(pa.table({"c": [str(cell) for cell, _ in rows]}), quasi=["c"])
+    """A table with one column of its own, whose cells are these."""
+    original = jali.table(pa.table({name: [str(cell) for cell, _ in rows]}), quasi=[name])
     made = Partitioned.of_groups(
-        original, original["c"].codes.astype(np.int64), len(original["c"].values), (jali.KAnonymity(1),),
-        method={}, shows={"c": "set"},
+        original, original[name].codes.astype(np.int64), len(original[name].values), (jali.KAnonymity(1),),
+        method={}, shows={name: "set"},
     )  # fmt: skip
-    published = made["c"]
+    published = made[name]
     text = [published.labels[int(code)].as_py() for code in published.codes]
     order = [text.index(str(cell)) for cell, _ in rows]  # any row that shows the same has the same code
     codes = published.codes[order]
@@ -240,6 +242,66 @@ def test_the_smallest_certain_cell_is_found_by_seating_everybody(data: Any) -> N
     made = [group_table(f"t{i}", rows) for i, rows in enumerate(tables)]
     found = smallest_certain(made, np.bincount(batch))
     assert (None if found is None else (found.high, found.low)) == expected
+
+
+def shared_table(name: str, rows: list[oracle.Row], own: bool) -> GroupTable:
+    """A table whose cells are sets of letters of a column "c" that all tables show; with a column of its own beside."""
+    cells = sorted({str(cell) for cell, _ in rows})
+    codes = np.array([cells.index(str(cell)) for cell, _ in rows])
+    start = np.cumsum([0, *map(len, cells)])
+    cover = Cover.sets(pa.array(list("abc")), start, ["abc".index(letter) for cell in cells for letter in cell])
+    shown = [Published("c", "quasi", "text", pa.array(cells), codes, cover)]
+    if own:
+        exact = Cover.exact(pa.array(cells))
+        shown.append(Published(name, "quasi", "text", pa.array(cells), codes, exact))
+    return GroupTable(name, tuple(shown), np.array([b for _, b in rows], dtype=np.int64))
+
+
+@given(st.data())
+def test_cells_that_share_no_value_of_a_column_have_nobody_in_common(data: Any) -> None:
+    """Of two tables over one column, what follows from the room that cells leave is found, and no seating belies it."""
+    people = data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1)), min_size=2, max_size=7))
+    batch = sorted(b for _, b in people)
+    people = [(letter, b - batch[0]) for letter, b in people]
+    boxes = st.sampled_from(["a", "b", "c", "ab", "bc", "abc"])
+    tables: list[list[oracle.Row]] = []
+    for _ in range(2):
+        cell = {letter: data.draw(boxes.filter(lambda box, own=letter: own in box)) for letter in "abc"}
+        tables.append([(cell[letter], b) for letter, b in people])
+
+    def fits(one: str, two: str) -> bool:
+        return bool({*one} & {*two})
+
+    made = [shared_table(f"t{i}", rows, data.draw(st.booleans())) for i, rows in enumerate(tables)]
+    found = smallest_certain(made, np.bincount([b for _, b in people]))
+    expected = oracle.pairs_with_room(tables[0], tables[1], fits)
+    assert (None if found is None else (found.high, found.low)) == min(
+        ((high, low) for low, high in expected.values()), default=None
+    )
+    if found is not None:
+        low, high = oracle.certain_cells(tables, fits)[tuple(str(found.cells[f"t{i}"]["c"]) for i in range(2))]
+        assert found.low <= low <= high <= found.high
+
+
+def test_joint_k_refuses_somebody_who_is_alone_in_two_cells_over_one_column() -> None:
+    """One of the four of a batch is 30, and only one of its boxes, ({25, 30}, A), holds 30: one person is 30 and A.
+
+    The counts alone would leave room: two are in that box and one is 30, of four.
+    """
+    people = {"age": [30, 25, 40, 41, 30, 31, 25, 26], "zip": list("AAAABBBB"), "ill": list("xyxyxyxy")}
+    original = jali.table(pa.table(people), quasi=["age", "zip"], sensitive=["ill"])
+    batch = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    buckets = {
+        ("age", "zip"): np.array([0, 0, 1, 1, 2, 2, 3, 3]),
+        ("age", "ill"): np.array([0, 1, 2, 2, 0, 3, 1, 3]),
+    }
+    shows: dict[str, Any] = {"age": "set", "zip": "set"}
+    promises = (jali.FrequencyDiversity(2),)
+    found = of_groups(original, batch, buckets, promises, k=2, shows=shows).joint_cell()
+    assert found is not None
+    assert (found.low, found.high) == (1, 1)
+    with pytest.raises(InputError, match="a cell of 1 person, fewer than k = 2"):
+        of_groups(original, batch, buckets, promises, k=2, shows=shows, joint_k=True)
 
 
 def test_joint_k_refuses_what_would_break_k_and_keeps_the_cell_from_the_message() -> None:
@@ -297,17 +359,18 @@ def test_a_saved_release_says_the_same(tmp_path: Path, format: Any) -> None:
 
 
 def test_a_release_can_be_extended_at_once_and_months_later(tmp_path: Path) -> None:
-    """The batches stay, the tables that were there stay row by row; rows of the table may come in another order."""
+    """The batches stay, the tables that were there stay row by row; rows and columns may come in another order."""
     original = table(2)
     release = jali.angelize(original, jali.TCloseness(0.4), k=3, marginals=[["zip", "ill"]])
     release.save(tmp_path / "out", private=tmp_path / "keys.parquet")
     loaded = jali.load(tmp_path / "out")
     assert isinstance(loaded, Angel)
     shuffled = jali.table(
-        people(2).take(pa.array(np.random.default_rng(0).permutation(60))),
+        people(2).take(pa.array(np.random.default_rng(0).permutation(60))).select(["ill", "sex", "age", "zip"]),
         quasi={"age": jali.bands(2, 4, 8), "zip": jali.mask(), "sex": jali.taxonomy([["f", "*"], ["m", "*"]])},
         sensitive=["ill"],
     )  # fmt: skip
+    assert [column.name for column in shuffled.quasi] == ["sex", "age", "zip"]
     more = [["zip", "sex", "ill"], ["age"]]
     for later in (
         release.extend(original, more),
@@ -369,8 +432,12 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
         (lambda: release.save(tmp_path / "x", private=tmp_path / "keys.parquet"), "exists"),
         (lambda: release.save(tmp_path / "x", private=tmp_path / "keys.csv"), "Parquet"),
         (lambda: release.save(tmp_path / "out", private=tmp_path / "x.parquet"), "not empty"),
-        (lambda: release.extend(table(2, sensitive=["pay"]), want), "other columns|no column"),
-        (lambda: release.extend(original, [["age", "zip", "sex", "ill"]]), "has these already"),
+        (lambda: release.extend(table(2, sensitive=["pay"]), want), "other sensitive columns"),
+        (lambda: release.extend(other, want), "not the table that the release was made from"),
+        (lambda: release.extend(original, []), "no marginal to add"),
+        (lambda: release.save(3), "named by its path"),  # type: ignore[arg-type]
+        (lambda: release.save(tmp_path / "x", private=3), "private file is named by its path"),  # type: ignore[arg-type]
+        (lambda: release.extend(original, [["age", "zip", "sex", "ill"]]), "no marginal to add"),
     ):
         with pytest.raises(InputError, match=match):
             call()

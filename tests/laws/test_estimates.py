@@ -315,6 +315,16 @@ def hidden() -> BoxEstimate:
     return BoxEstimate.from_rows(columns)
 
 
+def test_a_joint_table_has_every_name_once_also_beside_a_column_called_count() -> None:
+    """The counts stand last; where a column has their name, they get another."""
+    values = pa.array(["x", "y"])
+    for names, last in ((["a", "b"], "count"), (["count", "b"], "count_"), (["count_", "count"], "count__")):
+        columns = [BoxColumn(name, "text", "quasi", Cover.exact(values), np.array([0, 1, 1])) for name in names]
+        found = BoxEstimate.from_rows(columns).frame(names)
+        assert found.column_names == [*names, last]
+        assert found[last].to_pylist() == [1, 2]
+
+
 def test_what_depends_on_an_unknown_cell_is_refused_with_its_bounds() -> None:
     """The error names the column, the bounds and the remedy; what does not depend on it is answered."""
     estimate = hidden()

@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hypothesis.strategies as st
 import numpy as np
@@ -158,6 +158,10 @@ def test_a_base_that_is_no_lattice_node_of_this_table_is_refused() -> None:
         jali.inject(table, hiding, PROMISES)
     with pytest.raises(InputError, match="at one level"):
         jali.inject(table, jali.partition(table, PROMISES), PROMISES)
+    shows: tuple[Literal["interval", "set", "pdf"], ...] = ("interval", "set", "pdf")
+    for show in shows:  # of the right table, and at one level, but each group shows what it holds
+        with pytest.raises(InputError, match="group by group, not at one level"):
+            jali.inject(table, jali.generalize(table, PROMISES, show=show), PROMISES)
     for other in (people(seed=1), people(rows=299), people(sensitive=[])):
         base = jali.generalize(other, jali.KAnonymity(5))
         with pytest.raises(InputError, match="another table"):

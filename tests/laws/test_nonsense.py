@@ -109,6 +109,19 @@ def test_an_audit_says_what_it_takes(nonsense: Any) -> None:
     assert "not a frame" in refused(lambda: jali.audit(nonsense, quasi=["age"]))
 
 
+DIVERSE = [jali.FrequencyDiversity(3), *K]
+SOME = [RELEASE, jali.anatomize(TABLE, DIVERSE[0]), jali.angelize(TABLE, DIVERSE), jali.marginals(TABLE, K)]
+
+
+@pytest.mark.parametrize("release", SOME, ids=lambda release: release.kind)
+@pytest.mark.parametrize("nonsense", [5, None, 2.5])
+def test_a_frame_and_a_folder_are_asked_for_by_name(release: Any, nonsense: Any) -> None:
+    """Nothing is written, and no traceback is shown."""
+    assert refused(lambda: release.estimate().frame(nonsense)).startswith("the columns of a frame are a list of names")
+    for ask in (release.save, jali.load):
+        assert refused(lambda ask=ask: ask(nonsense)).startswith("the folder is named by its path: got ")  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("nonsense", [5, b"title", ["a"]])
 def test_a_title_is_text(nonsense: Any) -> None:
     pytest.importorskip("matplotlib")

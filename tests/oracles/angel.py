@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
@@ -49,10 +49,12 @@ def keeps(
     return bool(principle.holds(one({v: int(share * scale) for v, share in found.items()}, whole))[0])
 
 
-def certain_cells(tables: Sequence[Sequence[Row]]) -> dict[tuple[Hashable, ...], tuple[int, int]]:
+def certain_cells(
+    tables: Sequence[Sequence[Row]], fits: Callable[..., bool] = lambda *_: True
+) -> dict[tuple[Hashable, ...], tuple[int, int]]:
     """Cells of the join that somebody is in however people are seated, with the fewest and the most who can be.
 
-    The rows of a batch in the first table are people; those of the others are dealt to them in every way.
+    The rows of a batch in the first table are people; those of the others are dealt to them in every way that `fits`.
     """
     found: dict[tuple[Hashable, ...], list[int]] = {}
     cells = list(product(*({cell for cell, _ in table} for table in tables)))
@@ -62,6 +64,7 @@ def certain_cells(tables: Sequence[Sequence[Row]]) -> dict[tuple[Hashable, ...],
         worlds = [
             Counter(zip(rows[0], *seats, strict=True)) for seats in product(*(set(permutations(r)) for r in rows[1:]))
         ]
+        worlds = [world for world in worlds if all(fits(*cell) for cell in world)]
         for cell in cells:
             low[cell] += min(world[cell] for world in worlds)
             high[cell] += max(world[cell] for world in worlds)
@@ -69,3 +72,27 @@ def certain_cells(tables: Sequence[Sequence[Row]]) -> dict[tuple[Hashable, ...],
         if low[cell] > 0:
             found[cell] = [low[cell], high[cell]]
     return {cell: (a, b) for cell, (a, b) in found.items()}
+
+
+def pairs_with_room(
+    one: Sequence[Row], two: Sequence[Row], fits: Callable[..., bool]
+) -> dict[tuple[Hashable, Hashable], tuple[int, int]]:
+    """Pairs of cells that somebody is in since a cell has more people than the others that fit it have room for.
+
+    With how many at least, and at most: whoever is certainly in another cell of the other table is not in this one.
+    """
+    least, most = Counter[Any](), Counter[Any]()
+    for batch in {number for _, number in one}:
+        mine, theirs = (Counter(cell for cell, number in table if number == batch) for table in (one, two))
+        low = {}
+        for a, b in product(mine, theirs):
+            if fits(a, b):
+                elsewhere = sum(n for other, n in theirs.items() if other != b and fits(a, other))
+                others = sum(n for other, n in mine.items() if other != a and fits(other, b))
+                low[a, b] = max(0, mine[a] - elsewhere, theirs[b] - others)
+        for (a, b), n in low.items():
+            left = mine[a] - sum(m for (x, y), m in low.items() if x == a and y != b)
+            free = theirs[b] - sum(m for (x, y), m in low.items() if y == b and x != a)
+            least[a, b] += n
+            most[a, b] += min(left, free)
+    return {pair: (n, most[pair]) for pair, n in least.items() if n > 0}

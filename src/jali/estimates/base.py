@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -130,6 +130,16 @@ def table_of(cells: Any) -> pa.Table:
         raise InputError("the cells are no table", got=str(problem).splitlines()[0][:80]) from None
     do = 'give {"age": [30, 31], "zip": ["13053", "13068"]} or a frame'
     raise InputError("the cells are no table", got=type(cells).__name__, do=do)
+
+
+def names_of(columns: object) -> list[str]:
+    """The names of the columns of a frame, however they were given."""
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, Iterable):
+        got = type(columns).__name__
+        raise InputError("the columns of a frame are a list of names", got=got, do='write ["zip", "disease"]')
+    return list(columns)
 
 
 def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = KEPT) -> None:

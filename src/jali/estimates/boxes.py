@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, keep, short, table_of
+from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of
 from jali.estimates.condition import Condition, Constant, Test, columns, simplify, tests
 from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
@@ -167,7 +167,7 @@ class BoxEstimate:
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = names_of(columns)
         chosen = tuple(self._index(name) for name in names)
         if not chosen or len(set(chosen)) < len(chosen):
             raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
 from jali.estimates.conjunction import by_column
@@ -286,7 +286,7 @@ class LinkedEstimate:
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = names_of(columns)
         both = self._side(names) or self._joined(names).boxes()
         return both.frame(names, kind)
 

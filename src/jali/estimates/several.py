@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, table_of
+from jali.estimates.base import Count, condition_of, names_of, table_of
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.condition import Condition, columns
 from jali.estimates.linked import LinkedEstimate
@@ -65,7 +65,7 @@ class SeveralEstimate:
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = names_of(columns)
         return self.part(names).frame(names, kind)
 
     def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, short, table_of
+from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.estimates.cover import DECLARE, Cover
@@ -264,7 +264,7 @@ class MaxEntropyEstimate:
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = names_of(columns)
         chosen = [self._index(name) for name in names]
         if not chosen or len(set(chosen)) < len(chosen):
             raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")

@@ -138,7 +138,7 @@ class Angel(Release):
     def _table(self, name: str) -> GroupTable:
         known = {table.name: table for table in self.contents.tables if table.batch is not None}
         if name not in known:
-            raise InputError(f'no table "{name}" with batches', do=nearest(name, known))
+            raise InputError(f'no table "{name}" with batches', do=nearest(str(name), known))
         return known[name]
 
     def verify(self) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import pyarrow as pa
+
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles import KAnonymity
@@ -154,16 +156,13 @@ def extended(
     method = release.manifest.method
     joint = bool(method.get("joint_k")) if joint_k is None else joint_k
     _check_joint(joint)
-    table = prepared(table)
-    if [c.name for c in table.quasi] != [c.name for c in release.of_role("quasi")]:
-        do = "read it with the same columns, in the same roles"
-        raise InputError("the table has other quasi-identifiers than the release", do=do)
-    batch = batches_of(keys, table, release.contents)
+    table = _ordered(prepared(table), release)
+    batch = _same_batches(keys, table, release, given=private is not None)
     how = _How(release.k, method.get("buckets", BUCKETS[0]), shows_of(table.quasi, dict(method["show"])))
     there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
     wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
     if not wanted:
-        raise InputError("no marginal to add: the release has these already", do="name other columns")
+        raise InputError("no marginal to add: none was named that the release lacks", do="name other columns")
     at = len(release.contents.tables)
     with watched("forming buckets", on_step) as step:
         drafts = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
@@ -178,3 +177,22 @@ def extended(
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
     made.verify()
     return made
+
+
+def _ordered(table: Table, release: Angel) -> Table:
+    """The table with its columns in the order of the release's; an InputError where it has others."""
+    for role, told in (("quasi", "quasi-identifiers"), ("sensitive", "sensitive columns")):
+        if {c.name for c in table.columns if c.role == role} != {c.name for c in release.of_role(role)}:
+            do = "read it with the same columns, in the same roles"
+            raise InputError(f"the table has other {told} than the release", do=do)
+    return replace(table, columns=tuple(table[column.name] for column in release.columns))
+
+
+def _same_batches(keys: pa.Table, table: Table, release: Angel, *, given: bool) -> Ints:
+    """The batch of each record; `given` keys come from a private file, others from the release that was just made."""
+    try:
+        return batches_of(keys, table, release.contents)
+    except InputError:
+        if given:
+            raise
+        raise InputError("this is not the table that the release was made from", do="give the original") from None

@@ -151,6 +151,10 @@ def base_marginal(table: Table, cache: Cache, release: Generalized | str | Path)
         got = an(f"{base.kind} release") if isinstance(base, Release) else type(base).__name__
         do = "use jali.generalize: its releases show each column at one level"
         raise InputError("the base must show every column at one level of its hierarchy", got=got, do=do)
+    for column in base.of_role("quasi"):
+        if column.generalized_by_group:
+            what = f'the base shows "{column.name}" group by group, not at one level of its hierarchy'
+            raise InputError(what, do='generalize with show="taxonomy"')
     if base.hidden_rows.any():
         raise InputError("the base has suppressed rows, which no marginal shows", do="generalize without suppress")
     names = {column.name for column in (*table.quasi, *table.sensitive)}

@@ -43,7 +43,7 @@ def write(
     `texts` are further files, such as pictures. `check` looks at the finished files before they take their place; what
     it raises leaves everything as it was.
     """
-    target = Path(os.path.realpath(folder))
+    target = Path(os.path.realpath(path_of(folder)))
     if form not in ("csv", "parquet"):
         raise InputError('format must be "csv" or "parquet"', got=repr(form))
     try:
@@ -67,6 +67,13 @@ def write(
         if not (work / "old").exists():  # else a release that could not be put back: the only copy
             shutil.rmtree(work, ignore_errors=True)
     return Path(folder)
+
+
+def path_of(path: str | Path, *, called: str = "folder") -> Path:
+    """The path that was given; an InputError for what is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the {called} is named by its path", got=type(path).__name__, do='pass it as in "out"')
+    return Path(path)
 
 
 def _build(
@@ -185,7 +192,7 @@ def _sync(folder: Path) -> None:
 
 def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
-    folder = Path(folder)
+    folder = path_of(folder)
     manifest = _manifest(folder)
     tables = {}
     for name, facts in manifest.pop("files").items():
