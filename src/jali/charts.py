@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from jali.errors import InputError
+from jali.errors import InputError, path_of
 from jali.show import Html, printable
 from jali.writing import put_file
 
@@ -105,7 +105,7 @@ class Picture:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture into a file; its ending says in which form, e.g. .svg, .png or .pdf."""
-        target = Path(path)
+        target = path_of(path)
         form = target.suffix.lstrip(".").lower()
         if self.ready is None or form != "svg":
             _require_form(form, target.name)
@@ -126,8 +126,8 @@ class Picture:
     def _bytes(self, form: str) -> bytes:
         out = io.BytesIO()
         with self._canvas() as canvas:
-            undated: dict[str, Any] = {"CreationDate": None} if form in ("pdf", "ps", "eps") else {}
-            canvas.savefig(out, format=form, dpi=120, metadata=undated)
+            undated: dict[str, Any] = {"metadata": {"CreationDate": None}} if form in ("pdf", "ps", "eps") else {}
+            canvas.savefig(out, format=form, dpi=120, **undated)
         return out.getvalue()
 
     @contextlib.contextmanager

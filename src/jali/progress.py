@@ -18,7 +18,8 @@ Step = Callable[[int, int], None]
 def watched(title: str, on_step: Step | None) -> Iterator[Step]:
     """The caller's `on_step`, or a bar on a terminal once the work has taken a second."""
     if on_step is not None and not callable(on_step):
-        raise InputError("on_step must be a function", got=repr(on_step), do="e.g. on_step=lambda done, total: None")
+        do = "e.g. on_step=lambda done, total: None"
+        raise InputError("on_step must be a function", got=type(on_step).__name__, do=do)
     if on_step is not None or not sys.stderr.isatty():
         yield on_step or (lambda done, total: None)
         return

@@ -42,7 +42,7 @@ def test_the_witness_and_an_attacker_who_knows_it_agree(published: Any) -> None:
     assert "With the knowledge of facts.json" in text
 
 
-@pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
+@pytest.mark.parametrize("name", ["curve.svg", "curve.png", "curve.pdf", "curve.gif", "curve.jpg"])
 def test_the_curve_is_drawn(published: Any, name: str) -> None:
     """In the form that the file's name says."""
     result = published.jali("disclosure", "out", "--plot", name)
@@ -57,6 +57,7 @@ def test_the_curve_is_drawn(published: Any, name: str) -> None:
         (["out", "-k", "-1"], "-k is no number of facts"),
         (["out", "-k", "3..1"], "write 3, 0..13 or 1,3,5"),
         (["out", "-k", "many"], "-k is no number of facts"),
+        (["out", "-k", "0..99999999999"], "-k asks for too many numbers of facts"),
         (["out", "--sensitive", "conditon"], 'no sensitive column "conditon"'),
         (["out", "--knowledge", "none.json"], "cannot read none.json"),
         (["out", "--plot", "curve"], "ending says its form"),

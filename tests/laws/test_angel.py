@@ -436,7 +436,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
         (lambda: release.extend(other, want), "not the table that the release was made from"),
         (lambda: release.extend(original, []), "no marginal to add"),
         (lambda: release.save(3), "named by its path"),  # type: ignore[arg-type]
-        (lambda: release.save(tmp_path / "x", private=3), "private file is named by its path"),  # type: ignore[arg-type]
+        (lambda: release.save(tmp_path / "x", private=3), "a path is text"),  # type: ignore[arg-type]
         (lambda: release.extend(original, [["age", "zip", "sex", "ill"]]), "no marginal to add"),
     ):
         with pytest.raises(InputError, match=match):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -245,6 +246,13 @@ def test_a_list_of_names_has_one_for_each_published_row(many: int) -> None:
     assert "Somebody" in repr(disclosure.witness(made, 1, names=dict.fromkeys(range(400), "Somebody")))
 
 
+@pytest.mark.parametrize("row", [400, -1, "0", True, 0.5])
+def test_a_name_is_of_a_published_row(row: object) -> None:
+    """A name that would never be read is refused, not passed over."""
+    with pytest.raises(InputError, match="row"):
+        disclosure.witness(release(jali.KAnonymity(20)), 1, names={row: "Somebody"})  # type: ignore[dict-item]
+
+
 def test_a_saved_release_gives_the_same_as_the_release(tmp_path: Path) -> None:
     """From the folder alone."""
     made = release()
@@ -388,6 +396,35 @@ def test_it_is_exact_where_groups_are_disjoint_and_a_bound_where_they_overlap() 
     assert bound_kind(jali.recode(table, promise)) == "at most"
 
 
+def test_intervals_across_the_nodes_of_a_taxonomy_overlap_and_are_a_bound(tmp_path: Path) -> None:
+    """Odd and even numbers are apart as nodes, which is how they are shown, and not as intervals."""
+    rows = [f"{number};{'odd' if number % 2 else 'even'};*" for number in range(20)]
+    (tmp_path / "parity.csv").write_text("\n".join(rows), encoding="utf-8")
+    frame = pa.table({"number": [*range(20)] * 4, "ill": [*"aabbc"] * 16})
+    table = jali.table(frame, quasi={"number": jali.taxonomy(tmp_path / "parity.csv")}, sensitive=["ill"])
+    promise = [jali.KAnonymity(30)]
+    for make in (jali.partition, jali.generalize):
+        shown = make(table, promise)
+        assert sorted(set(shown.individuals["number"].to_pylist())) == ["even", "odd"]
+        assert bound_kind(shown) == "exact"
+        across = make(table, promise, show="interval")
+        assert sorted(set(across.individuals["number"].to_pylist())) == ["[0, 18]", "[1, 19]"]
+        assert bound_kind(across) == "at most"
+        across.save(tmp_path / make.__name__)
+        assert disclosure.curve(tmp_path / make.__name__).kind == "at most"
+
+
+def test_intervals_along_a_taxonomy_stay_apart_and_are_exact(tmp_path: Path) -> None:
+    """Where every node is a run of numbers, the missing one aside, intervals are the default."""
+    rows = [f"{number};{'low' if number < 10 else 'high'};*" for number in range(20)]
+    (tmp_path / "halves.csv").write_text("\n".join([*rows, ";low;*"]), encoding="utf-8")
+    frame = pa.table({"number": [*range(20), None] * 4, "ill": [*"aabbc"] * 16 + [*"aabb"]})
+    table = jali.table(frame, quasi={"number": jali.taxonomy(tmp_path / "halves.csv")}, sensitive=["ill"])
+    made = jali.partition(table, [jali.KAnonymity(30)])
+    assert sorted(set(made.individuals["number"].to_pylist())) == ["[0, 9] or missing", "[10, 19]"]
+    assert bound_kind(made) == "exact"
+
+
 @pytest.mark.parametrize("search", ["lattice", "partition"])
 @pytest.mark.parametrize("shift", ["none", "exact"])
 def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(search: str, shift: str) -> None:
@@ -461,3 +498,25 @@ def test_the_exact_attack_and_the_exact_ratio_agree() -> None:
     for _ in range(100):
         found = w.of_matrix(random.integers(1, 30, (int(random.integers(1, 7)), 6)), 5)
         assert exact.worst_attack(found, 4)[0] == exact.least_ratio(found, 4)
+
+
+# -- more facts than values -----------------------------------------------------------------------------------------
+
+
+@given(buckets(), st.integers(0, 3))
+@settings(max_examples=200, deadline=None)
+def test_more_facts_than_values_disclose_no_more(rows: Rows, more: int) -> None:
+    """V - 1 facts tell which of V values it is; however many more are asked for, it takes no longer."""
+    counts = dense(np.array([row + [0] * (4 - len(row)) for row in rows]))
+    told, beyond = jali.Safety(1, 4 + more), jali.Safety(1, 10**30)
+    assert told.level(counts).tolist() == beyond.level(counts).tolist() == [1.0] * len(rows)
+    assert not told.holds(counts).any()
+    assert not beyond.holds(counts).any()
+    assert not beyond.alone(counts).any()
+
+
+@pytest.mark.parametrize("search", [jali.generalize, jali.partition, disclosure.chain, jali.minimal])
+def test_safety_from_more_facts_than_values_is_refused_at_once(search: Any) -> None:
+    table = jali.datasets.census(rows=200, seed=0, quasi=["age", "sex"])
+    with pytest.raises(InfeasibleError, match="the whole table reaches 1, which is not below 1"):
+        search(table, [jali.Safety(1, 10**30)])

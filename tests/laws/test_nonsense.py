@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable
@@ -119,7 +120,7 @@ def test_a_frame_and_a_folder_are_asked_for_by_name(release: Any, nonsense: Any)
     """Nothing is written, and no traceback is shown."""
     assert refused(lambda: release.estimate().frame(nonsense)).startswith("the columns of a frame are a list of names")
     for ask in (release.save, jali.load):
-        assert refused(lambda ask=ask: ask(nonsense)).startswith("the folder is named by its path: got ")  # type: ignore[misc]
+        assert refused(lambda ask=ask: ask(nonsense)).startswith("a path is text: got ")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("nonsense", [5, b"title", ["a"]])
@@ -139,6 +140,101 @@ def test_the_original_has_every_column_of_the_release(make: str) -> None:
     release = MAKERS[make](TABLE, diverse.get(make, K))
     asked = [lambda: jali.measure(release, LACKING), lambda: jali.report(release, LACKING)]
     assert {refused(ask) for ask in asked} == {'no column "race" in the table; known: age, sex, occupation'}
+
+
+# Whatever is passed.
+
+NONSENSE: list[Any] = [
+    None, True, 5, -1, 2.5, "no such thing", "two\nlines", "long " * 1000, b"text", [], ["age"], [[]], {"age": 1},
+    object(), np.array(3), np.array([1, 2]), np.array([[1.5]]), pd.DataFrame({"age": ["x"]}), int, TABLE, RELEASE,
+    "\0", "\ud800", "",
+]  # fmt: skip
+COUNTS = [[2, 2, 1], [2, 1, 1, 1]]
+ASKED: dict[str, tuple[Callable[[Any], object], list[object]]] = {
+    "knowledge": (lambda x: jali.disclosure.maximum(COUNTS, 1, knowledge=x), []),
+    "sensitive": (lambda x: jali.disclosure.maximum(RELEASE, 1, sensitive=x), [None]),
+    "sensitive of a principle": (lambda x: jali.generalize(TABLE, [jali.Safety(0.9, 1, sensitive=x)]), [None]),
+    "ks": (lambda x: jali.disclosure.curve(COUNTS, x), [np.array([1, 2])]),
+    "kind of a curve": (lambda x: jali.disclosure.curve(COUNTS).frame(x), []),
+    "kind of a frame": (RELEASE.frame, [None]),
+    "plot": (lambda x: jali.disclosure.curve(COUNTS).plot(x), []),
+    "knowledge of risk": (lambda x: jali.disclosure.risk(COUNTS, x), [[]]),
+    "confidence": (lambda x: jali.disclosure.risk(COUNTS, confidence=x), []),
+    "a file of knowledge": (jali.disclosure.read_knowledge, []),
+    "a person": (lambda x: jali.disclosure.risk(COUNTS, (), jali.disclosure.Atom(x, "0")), []),
+    "atoms": (jali.disclosure.Implication, []),
+    "one more bucket": (lambda x: jali.disclosure.Tracker(COUNTS).add(x), [5, np.array(3), np.array([1, 2])]),
+    "a bucket that goes": (lambda x: jali.disclosure.Tracker(COUNTS).remove(x), []),
+    "a chain": (lambda x: jali.disclosure.chain(TABLE, K, chain=x), [None]),
+    "mode": (lambda x: jali.partition(TABLE, K, mode=x), []),
+    "split": (lambda x: jali.partition(TABLE, K, split=x), []),
+    "similarity": (lambda x: jali.partition(TABLE, K, similarity=x), []),
+    "show": (lambda x: jali.partition(TABLE, K, show=x), [None]),
+    "start": (lambda x: jali.partition(TABLE, K, show="pdf", start=x), []),
+    "objective": (lambda x: jali.recode(TABLE, K, objective=x), []),
+    "peel": (lambda x: jali.recode(TABLE, K, peel=x), []),
+    "on_step": (lambda x: jali.partition(TABLE, K, on_step=x), [None, int]),
+    "buckets": (lambda x: jali.anatomize(TABLE, [jali.FrequencyDiversity(3)], buckets=x), [{"age": 1}]),
+    "assignment": (RELEASE.assignment, [TABLE]),
+    "load": (jali.load, []),
+}
+
+
+def equal(one: object, other: object) -> bool:
+    """Whether both are the same thing."""
+    return one is other or (type(one) is type(other) and repr(one) == repr(other))
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_whatever_is_passed_the_answer_is_one_line(asked: str) -> None:
+    """A text, an array, a frame, a class: what is not understood is refused, and said in one line that can be read."""
+    ask, understood = ASKED[asked]
+    for nonsense in NONSENSE:
+        if not any(equal(nonsense, one) for one in understood):
+            assert len(refused(functools.partial(ask, nonsense))) < 1_000
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_answer_repeats_what_stands_in_a_frame(asked: str) -> None:
+    """A frame that was passed in the wrong place may be the original: a message is kept in logs."""
+    ask, _ = ASKED[asked]
+    frame = pd.DataFrame({"name": ["Hannah"], "ill": ["mumps"]})
+    for given in (frame, frame["name"], frame.to_numpy()):
+        line = refused(functools.partial(ask, given))
+        assert "Hannah" not in line
+        assert "mumps" not in line
+
+
+@pytest.mark.parametrize("nonsense", [pd.Series(["Hannah"]), np.array(["Hannah"]), pd.DataFrame({"name": ["Hannah"]})])
+def test_no_answer_about_a_number_repeats_what_stands_in_a_frame(nonsense: Any) -> None:
+    asks: list[Callable[[Any], object]] = [
+        lambda x: jali.disclosure.maximum(COUNTS, x), lambda x: jali.disclosure.Tracker(COUNTS, most=x),
+        lambda x: jali.Safety(x, 1), lambda x: jali.Safety(0.5, x), jali.KAnonymity,
+        lambda x: jali.partition(TABLE, K, suppress=x), lambda x: jali.partition(TABLE, K, threads=x),
+        lambda x: jali.disclosure.risk(COUNTS, samples=x), lambda x: jali.disclosure.risk(COUNTS, seed=x),
+        lambda x: jali.generalize(TABLE, K, levels={"age": x}),
+    ]  # fmt: skip
+    for ask in asks:
+        assert "Hannah" not in refused(functools.partial(ask, nonsense))
+
+
+@pytest.mark.parametrize("folder", [None, 5, "", "\0", "\ud800", "x" * 5_000, b"out", []])
+def test_a_release_is_saved_in_a_folder_that_has_a_name(
+    folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Least of all in the place of the folder one stands in."""
+    monkeypatch.chdir(tmp_path)
+    refused(lambda: RELEASE.save(folder))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "1E+99999", "-1e-99999"])
+def test_a_number_that_no_one_could_write_out_is_refused_at_once(number: str) -> None:
+    asks: list[Callable[[Any], object]] = [
+        lambda c: jali.Safety(c, 1), jali.KAnonymity, lambda k: jali.disclosure.maximum(COUNTS, k),
+    ]  # fmt: skip
+    for ask in asks:
+        assert " must be a" in refused(functools.partial(ask, number))
 
 
 # What stands in a folder.
@@ -231,4 +327,4 @@ def test_a_file_that_is_no_table_is_refused_though_its_digest_fits(
 
 @pytest.mark.parametrize("maker", ["generalize", "partition", "recode"])
 def test_what_is_told_how_far_the_work_is_must_be_a_function(maker: str) -> None:
-    assert refused(lambda: MAKERS[maker](TABLE, K, on_step=3)).startswith("on_step must be a function: got 3")
+    assert refused(lambda: MAKERS[maker](TABLE, K, on_step=3)).startswith("on_step must be a function: got int")

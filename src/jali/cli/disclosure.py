@@ -10,6 +10,9 @@ import click
 
 from jali.cli.shared import PATH, emit, json_option, quiet_option, release_argument
 
+MOST = 10_000
+"""Numbers of facts that one call may ask for."""
+
 
 @click.command()
 @release_argument
@@ -68,8 +71,10 @@ def _numbers(text: str) -> list[int]:
 
     if span := re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text):
         low, high = int(span[1]), int(span[2])
-        if low <= high:
+        if low <= high < low + MOST:
             return list(range(low, high + 1))
+        if low <= high:
+            raise InputError("-k asks for too many numbers of facts", got=text, do=f"ask for at most {MOST:,} at once")
     elif re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
         return [int(number) for number in text.split(",")]
     raise InputError("-k is no number of facts", got=text, do="write 3, 0..13 or 1,3,5")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 
 FRAMES = ("arrow", "pandas", "polars")
 
@@ -27,8 +27,8 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 def to_native(table: pa.Table, kind: str) -> Any:
     """The table as an Arrow table, a pandas frame or a Polars frame."""
-    if kind not in FRAMES:
-        raise InputError(f'no kind of frame "{kind}"', do=nearest(kind, FRAMES))
+    if not one_of(kind, FRAMES):
+        raise InputError(f'no kind of frame "{told(kind)}"', do=nearest(kind, FRAMES))
     if kind == "arrow":
         return table
     try:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.errors import InputError
+from jali.errors import InputError, told
 from jali.estimates.condition import Condition, from_mapping, parse
 
 EQUAL = "values within a published cell are equally likely"
@@ -111,7 +111,7 @@ def generator(seed: int | np.random.Generator) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError("not a seed", got=repr(seed), do="give a whole number or a numpy Generator")
+        raise InputError("not a seed", got=repr(told(seed)), do="give a whole number or a numpy Generator")
     return np.random.default_rng(int(seed))
 
 

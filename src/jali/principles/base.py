@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from jali.errors import InputError, nearest
+from jali.errors import InputError, listed, nearest, told
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints
 
 ENTROPY_TOLERANCE = 1e-9
 """Entropies are compared in nats up to this much, so that a bound met exactly counts as met."""
+
+_HUGE = re.compile(r"e[+-]?\d{4,}", re.IGNORECASE)
+"""An exponent beyond every parameter's, whose power of ten would take for ever."""
 
 _REGISTRY: dict[str, type[Principle]] = {}
 
@@ -160,16 +164,19 @@ class Combined:
 
 def principles_of(requirement: Principle | Combined | Iterable[Principle | Combined]) -> tuple[Principle, ...]:
     """A requirement in any of its forms as a tuple of principles, duplicates removed."""
-    alone = isinstance(requirement, (Principle, Combined)) or not isinstance(requirement, Iterable)
-    parts: tuple[object, ...] = (requirement,) if alone else tuple(requirement)  # type: ignore[arg-type]
+    alone = isinstance(requirement, (Principle, Combined, str, bytes))
+    parts = None if alone else listed(requirement)
     flat: list[Principle] = []
-    for part in parts:
+    for part in (requirement,) if parts is None else parts:
         if not isinstance(part, (Principle, Combined)):
             got = f"the class {part.__name__}" if isinstance(part, type) else type(part).__name__
             raise InputError("a requirement is a list of principles", got=got, do="e.g. [KAnonymity(5)]")
         flat.extend(part if isinstance(part, Combined) else (part,))
     if not flat:
         raise InputError("no principle was given", do="name at least one, e.g. [KAnonymity(5)]")
+    for named in (getattr(part, "sensitive", None) for part in flat):
+        if not isinstance(named, str | None):
+            raise InputError("sensitive must be the name of a column", got=type(named).__name__)
     return tuple(dict.fromkeys(flat))
 
 
@@ -186,9 +193,14 @@ def exact(name: str, value: object) -> Fraction:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return value if isinstance(value, Fraction) else Fraction(str(value))
+        if isinstance(value, Fraction):
+            return value
+        text = str(value)
+        if _HUGE.search(text):
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"{name} must be a number", got=repr(value)) from None
+        raise InputError(f"{name} must be a number", got=repr(told(value))) from None
 
 
 def whole_number(name: str, value: object, *, least: int = 1) -> int:

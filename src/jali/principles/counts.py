@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -106,8 +106,8 @@ class Counts:
                 got=", ".join(names),
                 do=f'write sensitive="{names[0]}", or MultiAttribute({asked_by}) to judge them all',
             )
-        if name not in names:
-            raise InputError(f'{asked_by}: no sensitive column "{name}"', do=nearest(name, names))
+        if not one_of(name, names):
+            raise InputError(f'{asked_by}: no sensitive column "{told(name)}"', do=nearest(name, names))
         return self.sensitive[names.index(name)]
 
     def cells(self, name: str | None = None, *, asked_by: str = "a principle") -> Cells:

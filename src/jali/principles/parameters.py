@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from jali.errors import InputError
+from jali.errors import InputError, told
 from jali.principles.base import exact
 
 Number = int | float | Fraction
@@ -24,7 +24,7 @@ def number(name: str, value: object, kind: str, fits: Callable[[Fraction], bool]
     except InputError:
         amount = None
     if amount is None or not fits(amount):
-        raise InputError(f"{name} must be {kind}", got=repr(value), do=f"write e.g. {name}={example}")
+        raise InputError(f"{name} must be {kind}", got=repr(told(value)), do=f"write e.g. {name}={example}")
     if isinstance(value, float):
         return float(value)  # a numpy float becomes a plain one
     return int(amount) if amount.denominator == 1 else amount

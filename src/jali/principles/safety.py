@@ -53,28 +53,28 @@ class Safety(ColumnPrinciple):
         return 1 / exact("c", self.c) - 1
 
     def level(self, counts: Counts) -> Floats:
-        found, filled = self._buckets(counts)
+        found, filled, facts = self._buckets(counts)
         result = np.zeros(counts.groups)
         if len(found):
-            result[filled] = disclosed(worst_case.group_ratios(found, self.k))
+            result[filled] = disclosed(worst_case.group_ratios(found, facts))
         return result
 
     def judge(self, counts: Counts) -> Bools:
-        found, filled = self._buckets(counts)
+        found, filled, facts = self._buckets(counts)
         result = np.ones(counts.groups, dtype=bool)
         if len(found):
-            ratios = worst_case.group_ratios(found, self.k)
-            near = lambda: GroupRatios(found, self.k).of  # noqa: E731  # made only where it is needed
+            ratios = worst_case.group_ratios(found, facts)
+            near = lambda: GroupRatios(found, facts).of  # noqa: E731  # made only where it is needed
             result[filled] = self.above(ratios, found, near)
         return result
 
     def alone(self, counts: Counts) -> Bools:
         """Whether each group would be safe if it were the only one, which it must be for the table to be safe."""
-        found, filled = self._buckets(counts)
+        found, filled, facts = self._buckets(counts)
         result = np.ones(counts.groups, dtype=bool)
         if len(found):
-            ratios = worst_case.alone_ratios(found, self.k)
-            result[filled] = self.above(ratios, found, lambda: lambda key: vectors(key, self.k)[1][self.k])
+            ratios = worst_case.alone_ratios(found, facts)
+            result[filled] = self.above(ratios, found, lambda: lambda key: vectors(key, facts)[1][facts])
         return result
 
     def above(self, ratios: Floats, buckets: Buckets, exactly: Callable[[], Callable[[Key], Fraction]]) -> Bools:
@@ -90,8 +90,11 @@ class Safety(ColumnPrinciple):
                 verdict[index] = known[key]
         return verdict
 
-    def _buckets(self, counts: Counts) -> tuple[Buckets, Ints]:
-        """The groups that have people in them, and which these are."""
+    def _buckets(self, counts: Counts) -> tuple[Buckets, Ints, int]:
+        """The groups that have people in them, which these are, and how many facts to reckon with.
+
+        Where no group has more than V values, V - 1 facts tell all, and more tell no more.
+        """
         require_single(counts, repr(self))
         cells = self.cells(counts)
         filled = np.flatnonzero(cells.size > 0)
@@ -101,7 +104,8 @@ class Safety(ColumnPrinciple):
                 len(filled), renumber[cells.group], cells.value, cells.n, cells.size[filled], cells.column,
                 cells.reference,
             )  # fmt: skip
-        return of_cells(cells, self.k + 1), filled
+        facts = min(self.k, int(np.bincount(cells.group, minlength=1).max()))
+        return of_cells(cells, facts + 1), filled, facts
 
     @property
     def bound(self) -> str:

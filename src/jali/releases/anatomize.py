@@ -12,7 +12,7 @@ import numpy as np
 from jali.encoding.frequencies import combine
 from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
-from jali.errors import InfeasibleError, InputError, nearest
+from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles import DistinctDiversity, FrequencyDiversity
 from jali.principles.base import Principle, exact, principles_of
 from jali.principles.base import show as show_level
@@ -29,7 +29,7 @@ from jali.releases.published import Published, publish_exact, publish_quasi
 from jali.search.bucketize import deal
 from jali.search.feasible import require_feasible
 from jali.search.lattice import Lattice, Node
-from jali.search.mondrian import Mode, Split, mondrian
+from jali.search.mondrian import Mode, Split, mondrian, require_cuts
 
 WAYS = ("anatomy", "partition")
 
@@ -97,12 +97,12 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
         raise InputError("buckets need a sensitive column", do='name one: sensitive=["…"] in read or table')
     if table.person is not None:
         raise InputError("buckets need one row per person", do="keep one row of each person, or generalize the table")
-    if not isinstance(buckets, (Node, Mapping)) and buckets not in WAYS:
+    if not isinstance(buckets, (Node, Mapping)) and not one_of(buckets, WAYS):
         do = nearest(buckets, WAYS) if isinstance(buckets, str) else 'use "anatomy", "partition" or levels by column'
-        raise InputError("not a way to form buckets", got=repr(buckets), do=do)
+        raise InputError("not a way to form buckets", got=repr(told(buckets)), do=do)
     if not isinstance(generalized, (bool, Mapping)):
         do = 'write generalized=True, or levels as in generalized={"age": 2}'
-        raise InputError("generalized is true, false or levels by column", got=repr(generalized), do=do)
+        raise InputError("generalized is true, false or levels by column", got=repr(told(generalized)), do=do)
     if generalized is True and buckets == "anatomy":
         do = 'name the levels to show, as in generalized={"age": 2}'
         raise InputError("buckets that anatomy deals have no generalization of their own", do=do)
@@ -114,12 +114,13 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
             )
 
 
-def _check_cuts(buckets: object, mode: str, split: str) -> None:
-    """Raise InputError for a way to cut where nothing is cut."""
+def _check_cuts(buckets: object, mode: Mode, split: Split) -> None:
+    """Raise InputError for a way to cut where nothing is cut, or that is not known."""
     for name, value, default in (("mode", mode, "strict"), ("split", split, "range")):
-        if value != default and buckets != "partition":
+        if not one_of(value, (default,)) and buckets != "partition":
             do = f'pass buckets="partition", or leave {name} out'
-            raise InputError(f"{name} says how a partition is cut", got=repr(value), do=do)
+            raise InputError(f"{name} says how a partition is cut", got=repr(told(value)), do=do)
+    require_cuts(mode, split)
 
 
 # -- how people are put together ----------------------------------------------------------------------------------

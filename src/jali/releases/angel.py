@@ -197,7 +197,7 @@ class Angel(Release):
 
     def assignment(self, table: Table) -> Ints:
         """The batch of each row of the original, counted from 0: for its holder; only `save(private=)` keeps it."""
-        if self._assigned is None or len(self._assigned) != table.rows:
+        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
             raise InputError(
                 "only a release that was just made from this table knows where its rows went",
                 do="make it again: what is saved cannot be traced back",

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
-from jali.errors import InputError
+from jali.errors import InputError, path_of
 from jali.principles.counts import Ints
 from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_tables import Contents
-from jali.releases.store import path_of
 
 _BATCH, _COUNT = "batch", "count"
 _DIGEST = b"jali"
@@ -144,7 +143,7 @@ def _digest(keys: pa.Table) -> bytes:
 
 def check_place(private: str | Path, folder: str | Path, *, overwrite: bool) -> Path:
     """Where the private file goes: never into the release's folder, nor over another file unless that is asked for."""
-    path = Path(os.path.realpath(path_of(private, called="private file")))
+    path = Path(os.path.realpath(path_of(private)))
     release = Path(os.path.realpath(path_of(folder)))
     if path.suffix != ".parquet":
         raise InputError("the private file is written as Parquet", got=path.name, do="name it e.g. keys.parquet")

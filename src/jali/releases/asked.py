@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, told
 from jali.principles.base import exact, show
 from jali.releases.base import Release, load
 from jali.search.lattice import Lattice
@@ -55,7 +55,7 @@ def node_of(table: Table, levels: Mapping[str, int]) -> tuple[int, ...]:
         height = table.hierarchy(name).height
         level = levels.get(name, 0)
         if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or not 0 <= level <= height:
-            raise InputError(f'levels: column "{name}" has levels 0 to {height}', got=repr(level))
+            raise InputError(f'levels: column "{name}" has levels 0 to {height}', got=repr(told(level)))
         result.append(int(level))
     return tuple(result)
 

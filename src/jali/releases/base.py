@@ -141,7 +141,7 @@ class Release(ABC):
 
     def frame(self, kind: str | None = None) -> Any:
         """The published table, in the kind of frame that came in, or as "pandas", "polars", "arrow"."""
-        return to_native(self.tables["data"], kind or self.origin)
+        return to_native(self.tables["data"], self.origin if kind is None else kind)
 
     def verify(self) -> None:
         """Judge every promise again from the published tables alone; a broken one is an InternalError."""

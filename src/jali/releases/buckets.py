@@ -111,7 +111,7 @@ class Buckets(Release):
 
     def frame(self, kind: str | None = None) -> Any:
         """The published individuals with their bucket numbers, in the kind of frame that came in, or as asked."""
-        return to_native(self.tables["individuals"], kind or self.origin)
+        return to_native(self.tables["individuals"], self.origin if kind is None else kind)
 
     def permuted(self, kind: str | None = None) -> Any:
         """The individuals, each with a sensitive value of the bucket: dealt out anew, at random, at every call.
@@ -126,11 +126,11 @@ class Buckets(Release):
         table = self.tables["individuals"]
         for column in held.hidden:
             table = table.append_column(column.name, values[column.name])
-        return to_native(table, kind or self.origin)
+        return to_native(table, self.origin if kind is None else kind)
 
     def assignment(self, table: Table) -> Ints:
         """The bucket of each row of the original, counted from 0: for its holder, and never saved."""
-        if self._assigned is None or len(self._assigned) != table.rows:
+        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
             raise InputError(
                 "only a release that was just made from this table knows where its rows went",
                 do="make it again: what is saved cannot be traced back",

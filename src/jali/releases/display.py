@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 from jali.principles.counts import Ints
 from jali.releases.covers import display_cover
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.releases.published import Published, compact
+from jali.search.mondrian_plan import under_taxonomy
 
 Show = Literal["taxonomy", "interval", "set", "pdf"]
 SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")
@@ -34,10 +35,10 @@ def shows_of(
         dict(show) if isinstance(show, Mapping) else {} if show is None else dict.fromkeys(names, show)
     )
     for name, kind in asked.items():
-        if name not in names:
+        if not one_of(name, names):
             raise InputError(f'show: no quasi-identifier "{name}"', do=nearest(name, names))
-        if kind not in SHOWS:
-            raise InputError(f'no display "{kind}"', do=nearest(str(kind), SHOWS))
+        if not one_of(kind, SHOWS):
+            raise InputError(f'no display "{told(kind)}"', do=nearest(kind, SHOWS))
     result = {}
     for column in columns:
         chosen = asked.get(column.name) or default or _default(column)
@@ -50,7 +51,7 @@ def shows_of(
 
 
 def _default(column: Column) -> Show:
-    if column.kind in ("number", "date"):
+    if column.kind in ("number", "date") and not _crossing(column, None):
         return "interval"
     assert column.hierarchy is not None
     return "taxonomy" if column.hierarchy.height > 1 else "set"
@@ -71,8 +72,8 @@ def publish_groups(
 ) -> Published:
     """A quasi-identifier shown group by group; records of the group -1 are hidden, and show *.
 
-    For distributions: how far they are shifted, and the `level` of a lattice node, from whose value the shift then
-    starts.
+    `level` is that of a lattice node, if the groups are one's. For distributions: how far they are shifted; with a
+    level the shift starts from its value.
     """
     hidden = members.records < 0
     if bool(hidden.any()):
@@ -83,7 +84,7 @@ def publish_groups(
     if show == "taxonomy":
         return _taxonomy(column, members)
     if show == "interval":
-        return _intervals(column, members)
+        return _intervals(column, members, crossing=_crossing(column, level))
     if show == "set":
         return _sets(column, members)
     return _distributions(column, members, shift or Shift(), level)
@@ -168,12 +169,29 @@ def _plain(numbers: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(x) else x for x in numbers.tolist()]
 
 
-def _intervals(column: Column, found: Members) -> Published:
-    codes, group, groups, records, _ = found
+def _in_order(column: Column) -> tuple[NDArray[np.float64], Ints]:
+    """The numbers that a column's values are, and their codes by size, a missing value last."""
     numbers = v.numbers(column.values)
     assert numbers is not None
+    return numbers, np.argsort(np.where(np.isnan(numbers), np.inf, numbers), kind="stable")
+
+
+def _crossing(column: Column, level: int | None) -> bool:
+    """Whether intervals can overlap though groups do not: where a node of the tree they follow is no run of numbers."""
+    hierarchy = column.hierarchy
+    if hierarchy is None or (level is None and not under_taxonomy(column)):
+        return False  # cut along the order
+    numbers, order = _in_order(column)
+    order = order[~np.isnan(numbers[order])]
+    followed = hierarchy.maps if level is None else hierarchy.maps[level : level + 1]
+    along = (nodes[order] for nodes in followed)
+    return any(np.count_nonzero(np.diff(nodes)) + 1 > len(np.unique(nodes)) for nodes in along)
+
+
+def _intervals(column: Column, found: Members, *, crossing: bool) -> Published:
+    codes, group, groups, records, _ = found
+    numbers, order = _in_order(column)
     missing = len(column.values) - 1 if column.values.null_count else len(column.values)
-    order = np.argsort(np.where(np.isnan(numbers), np.inf, numbers), kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     empty = np.zeros(groups, dtype=bool)
@@ -198,7 +216,7 @@ def _intervals(column: Column, found: Members) -> Published:
     facts = {
         "display": "interval", "labels": texts, "low": lows, "high": highs, "missing": holes,
         "whole": bool(v.is_whole(column.values)),
-    }  # fmt: skip
+    } | ({"crossing": True} if crossing else {})  # fmt: skip
     return _published(column, texts, number.reshape(-1).astype(np.int64)[records], facts)
 
 
@@ -320,4 +338,7 @@ def _covered(
         here = hierarchy.levels[level].texts()
         if label in here or (level == hierarchy.height and label == ROOT):
             return np.flatnonzero(mapping == (0 if level == hierarchy.height else here.index(label)))
-    raise InputError(f'the values of column "{column.name}" in the release are not those of this table')
+    raise InputError(
+        f'the values of column "{column.name}" in the release are not those of this table',
+        do="use the table that the release was made from, with the same hierarchies",
+    )

@@ -110,7 +110,7 @@ class Generalized(Release):
 
     def assignment(self, table: Table) -> Ints:
         """The group of each row of the original, by its place in `groups`: for its holder, and never saved."""
-        if self._places is None or len(self._places) != table.records:
+        if self._places is None or not isinstance(table, Table) or len(self._places) != table.records:
             raise InputError(
                 "only a release that was just made from this table knows where its rows went",
                 do="make it again: what is saved cannot be traced back",

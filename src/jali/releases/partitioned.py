@@ -27,7 +27,7 @@ from jali.releases.people import people_table
 from jali.releases.present import only_present
 from jali.releases.published import publish_exact
 from jali.search.groups import Partition
-from jali.search.mondrian import Mode, Similarity, Split, mondrian
+from jali.search.mondrian import Mode, Similarity, Split, mondrian, require_cuts
 from jali.search.recode_search import Search
 from jali.search.standouts import standouts
 
@@ -129,6 +129,7 @@ def partition(
     require_table("partition", table)
     required = principles_of(principles)
     share = budget_of(suppress)
+    require_cuts(mode, split, similarity)
     require_two(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 from jali.estimates.cover import Cover
 from jali.principles.base import exact
 from jali.principles.counts import Ints
@@ -54,8 +54,8 @@ class Shift:
 
 def shift_of(shows: Mapping[str, str], towards: float | Fraction | None, start: Start) -> Shift:
     """How far the distributions are shifted; InputError where none is shown."""
-    if start not in STARTS:
-        raise InputError(f'no start "{start}"', do=nearest(str(start), STARTS))
+    if not one_of(start, STARTS):
+        raise InputError(f'no start "{told(start)}"', do=nearest(start, STARTS))
     if "pdf" not in shows.values() and (towards is not None or start != "taxonomy"):
         name = "start" if towards is None else "towards"
         raise InputError(f"{name} is about distributions, and none is shown", do='add show="pdf"')

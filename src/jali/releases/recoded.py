@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 from jali.principles.base import principles_of
 from jali.progress import Step, watched
 from jali.releases.asked import budget_of, require_table, require_two
@@ -18,7 +18,7 @@ from jali.releases.partitioned import Partitioned
 from jali.releases.pdf import Start, shift_of
 from jali.releases.present import only_present
 from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
-from jali.search.recode_plan import SHOWS
+from jali.search.recode_plan import PEELS, SHOWS
 
 KNOWN_ALGORITHM: dict[Peel, str] = {
     "size": "whoever knows the algorithm learns that of two classes published together one failed, though not which",
@@ -60,7 +60,8 @@ def recode(
     require_two(table)
     table = only_present(table)
     if not isinstance(show, str):
-        raise InputError("recode shows all columns alike", got=f"show={show!r}", do='give one display: show="pdf"')
+        got = f"show={told(show)!r}"
+        raise InputError("recode shows all columns alike", got=got, do='give one display: show="pdf"')
     if show not in (*SHOWS, "pdf"):
         raise InputError(f'no show "{show}"', do=nearest(str(show), (*SHOWS, "pdf")))
     shift = shift_of({"": show}, towards, start)
@@ -68,7 +69,7 @@ def recode(
     shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)
     method: dict[str, Any] = {
         "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
-        "known_algorithm": KNOWN_ALGORITHM.get(peel, ""),
+        "known_algorithm": KNOWN_ALGORITHM[peel] if one_of(peel, PEELS) else "",
     }  # fmt: skip
     method |= shift.to_dict() if show == "pdf" else {}
 

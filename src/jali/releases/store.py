@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from jali.encoding import values as v
-from jali.errors import InputError
+from jali.errors import InputError, path_of
 
 MANIFEST = "manifest.json"
 FORMAT_VERSION = 1
@@ -67,13 +67,6 @@ def write(
         if not (work / "old").exists():  # else a release that could not be put back: the only copy
             shutil.rmtree(work, ignore_errors=True)
     return Path(folder)
-
-
-def path_of(path: str | Path, *, called: str = "folder") -> Path:
-    """The path that was given; an InputError for what is none."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"the {called} is named by its path", got=type(path).__name__, do='pass it as in "out"')
-    return Path(path)
 
 
 def _build(
@@ -215,9 +208,9 @@ def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
 
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(f"no release in {folder}", do=f"name a folder that jali wrote: it holds a {MANIFEST}")
     try:
+        if not path.is_file():
+            raise InputError(f"no release in {folder}", do=f"name a folder that jali wrote: it holds a {MANIFEST}")
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version, files = manifest["format_version"], manifest["files"]
         well_formed = all(_is_file(facts) for facts in files.values())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, listed
 from jali.principles.base import principles_of
 from jali.releases.asked import failure, node_of, require_table, require_two
 from jali.releases.generalized import Generalized, Requirement, generalize
@@ -53,11 +53,11 @@ def _even(top: Levels) -> list[Levels]:
 
 
 def _given(table: Table, chain: Iterable[Mapping[str, int]]) -> list[Levels]:
-    listed = tuple(chain) if isinstance(chain, Iterable) else ()
-    if not listed or not all(isinstance(levels, Mapping) for levels in listed):
+    given = listed(chain)
+    if not given or not all(isinstance(levels, Mapping) for levels in given):
         do = 'list levels by column, finest first, e.g. [{"age": 0}, {"age": 1}]'
         raise InputError("a chain is a list of nodes, at least one", do=do)
-    nodes = [node_of(table, levels) for levels in listed]
+    nodes = [node_of(table, levels) for levels in given]
     for number, (low, high) in enumerate(pairwise(nodes), 2):
         if any(a > b for a, b in zip(low, high, strict=True)):
             raise InputError(f"node {number} of the chain is finer than the one before", do="list coarser nodes later")

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from jali.charts import Picture, lines
 from jali.encoding.native import to_native
-from jali.errors import InputError
+from jali.errors import InputError, listed, told
 from jali.risk.disclosure_kind import Kind
 
 
 def several(ks: Iterable[int]) -> tuple[int, ...]:
     """The numbers of facts that a curve is asked for, at least one."""
-    asked = tuple(ks) if isinstance(ks, Iterable) else ()
-    if not asked:
-        raise InputError("a curve needs a list of numbers k", got=repr(ks), do="write e.g. range(14)")
+    asked = listed(ks)
+    if not asked or any(isinstance(k, str) for k in asked):
+        raise InputError("a curve needs a list of numbers k", got=repr(told(ks)), do="write e.g. range(14)")
     return asked
 
 

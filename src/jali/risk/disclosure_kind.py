@@ -14,8 +14,8 @@ def bound_kind(release: Release) -> Kind | None:
     """Whether the maximum disclosure is exact, or "at most"; None for a release that has no groups of people.
 
     It is exact where an attacker who knows someone's quasi-identifiers knows the group. Where groups overlap, which
-    they do if rows are suppressed, recoded, divided among equals or shown by nodes that are wider than the groups, the
-    attacker knows less, and the figure is an upper bound.
+    they do if rows are suppressed, recoded, divided among equals, shown by nodes that are wider than the groups, or by
+    intervals across the nodes that were cut, the attacker knows less, and the figure is an upper bound.
     """
     if release.kind in ("buckets", "concealed"):  # concealed groups that overlap in the public table are refused
         return "exact"
@@ -23,10 +23,11 @@ def bound_kind(release: Release) -> Kind | None:
         return "at most"
     if not isinstance(release, Generalized):
         return None
-    if release.kind == "generalized":
-        return "at most" if bool(release.hidden_rows.any()) else "exact"
-    if release.kind != "partitioned" or release.manifest.method.get("mode") != "strict":
-        return "at most"
     facts = [column.facts or {} for column in release.of_role("quasi")]
+    crossing = any(f.get("crossing") for f in facts)
+    if release.kind == "generalized":
+        return "at most" if crossing or bool(release.hidden_rows.any()) else "exact"
+    if crossing or release.kind != "partitioned" or release.manifest.method.get("mode") != "strict":
+        return "at most"
     wider = any(f.get("display") == "taxonomy" and f.get("made_by") != "taxonomy" for f in facts)
     return "at most" if wider or release.manifest.counts.get("suppressed", 0) else "exact"

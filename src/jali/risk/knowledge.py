@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jali.errors import InputError, nearest
+from jali.errors import InputError, listed, nearest, one_of, path_of, told
 
 FORM = '[{"if": [[person, value], …], "then": [[person, value], …]}, …], a person is a row number or [bucket, index]'
 """The JSON form of knowledge, in one line."""
@@ -20,8 +21,8 @@ Facts = Literal["implications", "negations"]
 
 def require_facts(given: Any) -> None:
     """Raise InputError for a kind of facts that is not known."""
-    if given not in get_args(Facts):
-        raise InputError(f'no knowledge "{given}"', do=nearest(str(given), get_args(Facts)))
+    if not one_of(given, get_args(Facts)):
+        raise InputError(f'no knowledge "{told(given)}"', do=nearest(given, get_args(Facts)))
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +38,7 @@ class Person:
 
     def __post_init__(self) -> None:
         for name, number in (("bucket", self.bucket), ("index", self.index)):
-            object.__setattr__(self, name, _number(number, f"the {name} of a person"))
+            object.__setattr__(self, name, row_number(number, f"the {name} of a person"))
 
     def __str__(self) -> str:
         return f"person {self.index + 1} of bucket {self.bucket + 1}"
@@ -122,8 +123,9 @@ def knowledge_from(data: Any) -> tuple[Implication, ...]:
 
 def read_knowledge(path: str | Path) -> tuple[Implication, ...]:
     """Knowledge from a JSON file."""
+    path = path_of(path)
     try:
-        data = json.loads(Path(path).read_text("utf-8"))
+        data = json.loads(path.read_text("utf-8"))
     except OSError as problem:
         raise InputError(f"cannot read {path}", got=problem.strerror or type(problem).__name__) from None
     except ValueError:  # JSON that is none, or bytes that are no text
@@ -169,24 +171,26 @@ def _person(who: Any) -> Person | int:
         if len(who) != 2:
             raise InputError("a person is a row number or a pair (bucket, index)", got=f"{len(who)} parts")
         return Person(*who)
-    return _number(who, "the row of a person")
+    return row_number(who, "the row of a person")
 
 
-def _number(given: Any, what: str) -> int:
+def row_number(given: Any, what: str) -> int:
     """A count from 0, also a numpy integer."""
-    if isinstance(given, bool) or not hasattr(given, "__index__"):
-        raise InputError(f"{what} must be a whole number", got=type(given).__name__)
-    number = int(given.__index__())
+    try:
+        if isinstance(given, bool):
+            raise TypeError
+        number = operator.index(given)
+    except TypeError:
+        raise InputError(f"{what} must be a whole number", got=type(given).__name__) from None
     if number < 0:
         raise InputError(f"{what} must be at least 0", got=str(number))
     return number
 
 
 def _atoms(given: Any) -> tuple[Atom, ...]:
-    atoms = (given,) if isinstance(given, Atom) else given
-    if not isinstance(atoms, Iterable) or isinstance(atoms, str):
+    found = (given,) if isinstance(given, Atom) else listed(given)
+    if found is None:
         raise InputError("an implication needs atoms", got=type(given).__name__, do="write Atom(person, value)")
-    found = tuple(atoms)
     for atom in found:
         if not isinstance(atom, Atom):
             raise InputError("an implication needs atoms", got=type(atom).__name__, do="write Atom(person, value)")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.errors import InputError
+from jali.errors import InputError, told
 from jali.principles.base import whole_number
 from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case import (
@@ -72,7 +72,11 @@ class Tracker:
 
     def add(self, row: Sequence[int] | NDArray[Any]) -> int:
         """One more bucket, by the counts of its values; its number."""
-        buckets = of_matrix(require_people(whole_numbers(np.atleast_2d(np.asarray(row)))), self.most + 1)
+        try:
+            counts = np.atleast_2d(np.asarray(row))
+        except ValueError:
+            raise InputError("each count must be a single number") from None
+        buckets = of_matrix(require_people(whole_numbers(counts)), self.most + 1)
         if len(buckets) != 1:
             raise InputError("add takes the counts of one bucket", got=f"{len(buckets)} rows")
         if not self._empty:
@@ -87,9 +91,11 @@ class Tracker:
 
     def remove(self, number: int) -> None:
         """The bucket of a number is gone; its number is not given again."""
-        place = self._place.pop(number, number) if number >= self._first else number
-        if isinstance(number, bool) or not 0 <= place < len(self._number) or self._number[place] != number:
-            raise InputError(f"there is no bucket {number}", do="give a number that add returned, and only once")
+        known = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        place = self._place.get(number, -1) if known and number >= self._first else number
+        if not known or not 0 <= place < len(self._number) or self._number[place] != number:
+            raise InputError(f"there is no bucket {told(number)}", do="give a number that add returned, and only once")
+        self._place.pop(number, None)
         self._number[place] = -1
         self._free[:, place] = NEVER
         self._size[place], self._top[:, place] = 1, _nobody(self.most + 1, 1)[:, 0]

@@ -16,7 +16,7 @@ from jali.principles.worst_case import by_negations, of_sparse
 from jali.principles.worst_case_exact import Share, worst_attack
 from jali.releases.summary import many
 from jali.risk.buckets import Buckets, What, buckets_of
-from jali.risk.knowledge import Atom, Facts, Implication, Person, require_facts
+from jali.risk.knowledge import Atom, Facts, Implication, Person, require_facts, row_number
 
 Names = Mapping[int, str] | Sequence[str]
 
@@ -140,5 +140,7 @@ def _named(buckets: Buckets, people: set[Person], names: Names | None) -> dict[P
         raise InputError(f"there are {int(buckets.size.sum()):,} published rows", got=many(len(names), "name"), do=do)
     rows = {person: buckets.row(person) for person in people}
     if isinstance(names, Mapping):
+        for row in names:
+            buckets.person(row_number(row, "the row of a name"))
         return {person: str(names[row]) for person, row in rows.items() if row in names}
     return {person: str(names[row]) for person, row in rows.items()}

@@ -10,8 +10,9 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
+from jali.principles.base import exact
 from jali.risk.buckets import Buckets, What, buckets_of
 from jali.risk.count_worlds import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
 from jali.risk.knowledge import Atom, Implication, Person
@@ -99,7 +100,8 @@ def risk(
         knowledge = knowledge.knowledge
     known = _implications(knowledge)
     if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
-        raise InputError("samples must be a whole number of at least 1", got=str(samples))
+        raise InputError("samples must be a whole number of at least 1", got=str(told(samples)))
+    confidence = float(exact("confidence", confidence))
     interval(0, 1, confidence)  # refuse a bad confidence before any work
     random = generator(secrets.randbits(128) if seed is None else seed)
     clauses = clauses_of(buckets, known)
@@ -110,14 +112,14 @@ def risk(
 def _implications(knowledge: object) -> list[Implication]:
     if isinstance(knowledge, Implication):
         return [knowledge]
-    if not isinstance(knowledge, Iterable) or isinstance(knowledge, str):
+    known = listed(knowledge)
+    if known is None:
         do = "write [Implication(…), …], or give a witness"
         raise InputError("knowledge must be a list of implications", got=type(knowledge).__name__, do=do)
-    known = list(knowledge)
     for one in known:
         if not isinstance(one, Implication):
             raise InputError("knowledge must be a list of implications", got=f"a list with {type(one).__name__}")
-    return known
+    return list(known)
 
 
 def _atom(target: object) -> Atom:

@@ -96,8 +96,8 @@ class Lattice:
         spread = table.frequencies.spread_people
         self.monotone = all(p.monotone and (not spread or p.monotone_for_spread_people) for p in principles)
         one_value = table.frequencies.person is None
-        self.least = max((p.least_size() for p in principles), default=1) if one_value else 1
         require_feasible(principles, self.roller.whole)
+        self.least = max((p.least_size() for p in principles), default=1) if one_value else 1
 
     # -- the nodes around a node ------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Bools, Ints
 from jali.progress import Step
@@ -96,9 +96,7 @@ def mondrian(
     (combinations,), are in none. `on_step` hears how many people are in finished groups, and of how many.
     """
     required = principles_of(principles)
-    _check("mode", mode, MODES)
-    _check("split", split, SPLITS)
-    _check("similarity", similarity, SIMILARITIES)
+    require_cuts(mode, split, similarity)
     if similarity == "pdf" and split != "kl":
         raise InputError(
             'similarity is what split="kl" compares groups by', got=f'split="{split}"', do='add split="kl"'
@@ -124,14 +122,21 @@ def mondrian(
     return _boxes(table, items, *found)
 
 
+def require_cuts(mode: Mode, split: Split, similarity: Similarity = "box") -> None:
+    """Raise InputError for a way to cut that is not known."""
+    _check("mode", mode, MODES)
+    _check("split", split, SPLITS)
+    _check("similarity", similarity, SIMILARITIES)
+
+
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InputError(f'no {name} "{value}"', do=nearest(str(value), known))
+    if not one_of(value, known):
+        raise InputError(f'no {name} "{told(value)}"', do=nearest(value, known))
 
 
 def _threads(threads: int | None) -> int:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InputError("threads must be a whole number of at least 1", got=repr(threads))
+        raise InputError("threads must be a whole number of at least 1", got=repr(told(threads)))
     if threads is not None:
         return threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

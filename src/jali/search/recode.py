@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError, InternalError, nearest
+from jali.errors import InputError, InternalError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Bools, Counts, Ints
 from jali.progress import Step
@@ -74,8 +74,8 @@ def recode_groups(
     """
     required = principles_of(principles)
     for name, value, known in (("objective", objective, OBJECTIVES), ("show", show, SHOWS), ("peel", peel, PEELS)):
-        if value not in known:
-            raise InputError(f'no {name} "{value}"', do=nearest(str(value), known))
+        if not one_of(value, known):
+            raise InputError(f'no {name} "{told(value)}"', do=nearest(value, known))
     if any(p.scope == "table" for p in required):
         raise InputError("local recoding judges groups one by one", do="leave out principles about all groups at once")
     step = on_step or (lambda done, total: None)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from jali.encoding import values as v
 from jali.encoding.table import Domain, Table
-from jali.errors import InputError
+from jali.errors import InputError, path_of
 from jali.sources.assemble import assemble
 from jali.sources.delimited import Delimited, detect_separator
 from jali.sources.roles import Missing, Roles, roles_of
@@ -40,7 +40,7 @@ def read(
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain)
     if str(path) == "-":
         return _read_csv("standard input", sys.stdin.buffer.read(), roles, separator, encoding)
-    path = Path(path)
+    path = path_of(path)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder", do="name a CSV or Parquet file")
