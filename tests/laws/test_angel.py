@@ -435,7 +435,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
         (lambda: release.extend(table(2, sensitive=["pay"]), want), "other sensitive columns"),
         (lambda: release.extend(other, want), "not the table that the release was made from"),
         (lambda: release.extend(original, []), "no marginal to add"),
-        (lambda: release.save(3), "named by its path"),  # type: ignore[arg-type]
+        (lambda: release.save(3), "a path is text"),  # type: ignore[arg-type]
         (lambda: release.save(tmp_path / "x", private=3), "a path is text"),  # type: ignore[arg-type]
         (lambda: release.extend(original, [["age", "zip", "sex", "ill"]]), "no marginal to add"),
     ):
@@ -476,7 +476,7 @@ def test_a_private_file_that_was_changed_is_refused(tmp_path: Path) -> None:
             with pytest.raises(InputError, match="does not belong to this"):
                 loaded.extend(original, want, private=path)
     pq.write_table(keys.slice(1), path)
-    for private, match in ((path, "not as it was saved"), (3, "named by its path")):
+    for private, match in ((path, "not as it was saved"), (3, "a path is text")):
         with pytest.raises(InputError, match=match):
             loaded.extend(original, want, private=private)  # type: ignore[arg-type]
 
