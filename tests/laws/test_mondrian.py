@@ -320,7 +320,9 @@ def test_a_misspelt_option_is_answered_with_the_nearest(option: dict[str, str]) 
         mondrian(table, [jali.KAnonymity(2)], threads=0)
 
 
-@pytest.mark.parametrize("principle", [jali.KAnonymity(5), jali.EntropyDiversity(2, dont_care=["Sales"])], ids=repr)
+@pytest.mark.parametrize(
+    "principle", [jali.KAnonymity(5), jali.EntropyDiversity(2, dont_care=["Sales"]), jali.Safety(0.7, 2)], ids=repr
+)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_it_can_be_interrupted_and_run_again(principle: Principle, threads: int) -> None:
     table = jali.datasets.census(rows=9_000, seed=1)

@@ -21,7 +21,7 @@ from jali.errors import InfeasibleError, InputError, InternalError
 from jali.principles.counts import Sensitive, dense
 from jali.principles.presence import PRESENCE, DeltaPresence
 from jali.search.existence import existence
-from jali.search.existence_kernels import existences, within_bounds
+from jali.search.existence_kernels import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
 from oracles import presence as oracle
 from oracles.often import often
 
@@ -148,19 +148,44 @@ def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
         present = int(random.integers(1, many[likely > 0].sum() + 1))
         found = existence(np.repeat(likely, many), present)
         low, high = sorted(
-            random.choice(np.append(found, [0.0, 1.0, present / many.sum()]), 2) + random.choice([-1e-4, 1e-4], 2)
+            random.choice(np.append(found, [0.0, 1.0, present / many.sum()]), 2)
+            + random.choice([-1e-4, 1e-4, -0.2, 0.2], 2)
         )
         low, high = max(low, 0.0), min(high, 1.0)
         start = np.array([0, len(likely)])
         told = bool(found.min() >= low and found.max() <= high)
-        for few in (4, 1000):  # rounding first, or not
-            verdict = within_bounds(likely, many, start, np.array([present]), np.array([low, high]), few)
-            assert bool(verdict[0]) == told
-        seen.add(told)
+        verdict = within_bounds(likely, many, start, np.array([present]), np.array([low, high]))
+        assert bool(verdict[0]) == told
+        means = by_means(likely, many, start, np.array([0]), np.array([present]), np.array([low, high]))[0]
+        assert means == UNDECIDED or (means == HOLDS) == told
+        seen.add((told, means == UNDECIDED))
         held = likely > 0
         twin = existences(likely[held], many[held], np.array([0, held.sum()]), np.array([present]))
         assert twin == pytest.approx(existence(np.repeat(likely, many), present)[np.cumsum(many) - 1][held], rel=1e-12)
-    assert seen == {True, False}
+    assert seen == {(told, undecided) for told in (True, False) for undecided in (True, False)}
+
+
+def test_what_the_means_of_a_group_tell_is_so() -> None:
+    """Small groups by listing all subsets, also bounds that are met exactly, at 0 and at 1: never the wrong verdict."""
+    random = np.random.default_rng(7)
+    seen = set()
+    for _ in range(3000):
+        members = int(random.integers(1, 9))
+        powers = random.integers(-random.choice([1, 3, 12]), 1, members)
+        present = int(random.integers(1, members + 1))
+        exact = oracle.existence([Fraction(2) ** int(p) for p in powers], present)
+        told = sorted({*exact, Fraction(0), Fraction(1), Fraction(int(random.integers(0, 9)), 8)})
+        low, high = sorted(told[int(i)] for i in random.integers(0, len(told), 2))
+        holds = all(low <= share <= high for share in exact)
+        groups = np.array([1])  # the second of three groups; the others are not asked for
+        likely = np.concatenate([[0.5], 2.0**powers, [0.25, 1.0]])
+        means = by_means(
+            likely, np.ones(len(likely), dtype=np.int64), np.array([0, 1, members + 1, members + 3]), groups,
+            np.array([1, present, 1]), np.array([float(low), float(high)]),
+        )[0]  # fmt: skip
+        assert means == UNDECIDED or (means == HOLDS) == holds
+        seen.add(int(means))
+    assert seen == {FAILS, HOLDS, UNDECIDED}
 
 
 def test_compiled_probabilities_are_precise_for_members_who_are_all_but_certain() -> None:

@@ -12,15 +12,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import jali
 from jali import disclosure
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, Safety, dense, from_dict
-from jali.search import mondrian_safety
+from jali.principles.base import hold
+from jali.search import mondrian_safe_compiled, mondrian_safety
 from jali.search.disclosure_kernels import safe_alone
-from jali.search.mondrian import mondrian
+from jali.search.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
 
 Rows = list[list[int]]
@@ -317,6 +319,33 @@ def test_compiled_partitions_are_those_of_the_judge_in_python() -> None:
             assert (one is None and other is None) or np.array_equal(one, other), seed
         met += made.groups > 1
     assert met > CASES // 6
+
+
+def test_a_partition_is_the_same_however_many_threads_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where splits are refused, and what was found below them is forgotten: same groups, as many judged."""
+    whole = [mondrian(*case[:2], **case[2]) for case in partitionable(60)]  # type: ignore[arg-type]
+    monkeypatch.setattr(mondrian_safe_compiled, "SMALL", 4)  # so that small tables are shared among threads
+    for threads in (1, 2, 3):
+        for (table, principles, options), one in zip(partitionable(60), whole, strict=True):
+            made = mondrian(table, principles, threads=threads, **options)  # type: ignore[arg-type]
+            assert np.array_equal(groups_of(made), groups_of(one))
+            assert made.checked == one.checked
+
+
+def groups_of(boxes: Boxes) -> NDArray[np.int64]:
+    found = boxes.group if boxes.row_group is None else boxes.row_group
+    assert found is not None
+    return found
+
+
+def partitionable(cases: int) -> list[tuple[Table, list[jali.principles.Principle], dict[str, str]]]:
+    """Random cases whose whole table is safe."""
+    made = [random_case(seed) for seed in range(cases)]
+    return [
+        (t, p, o)
+        for t, p, o in made
+        if bool(hold(p, t.frequencies.counts(np.zeros(t.frequencies.combinations, dtype=np.int64), 1)).all())
+    ]
 
 
 def test_a_partition_is_safe_and_no_group_could_be_split_further_alone() -> None:

@@ -29,8 +29,6 @@ SCAN = 32
 """How many steps the scan downwards has."""
 HALVINGS = 5
 """How often the last bracket is halved: t is found to 1 / (SCAN · 2**HALVINGS)."""
-FEW = 128
-"""Up to how many different likelihoods of a group are taken as they are at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,15 +156,18 @@ class Judge:
         return at_most(m.present, bounds.exact_high, m.size) & at_most(m.size - m.present, 1 - bounds.exact_low, m.size)
 
     def _exactly(self, likely: Floats, groups: Ints) -> Bools:
-        """Equation 4 for some groups, equal likelihoods of a group put together."""
-        m = self.members
+        """Equation 4 for some groups; where means do not decide, equal likelihoods of a group are put together."""
+        m, k = self.members, kernels()
+        bounds = np.array([float(self.bounds.low), float(self.bounds.high)])
+        told = k.by_means(likely, m.people, m.start, groups, m.present, bounds)
+        verdict: Bools = told == k.HOLDS
+        rest = np.flatnonzero(told == k.UNDECIDED)
+        groups = groups[rest]
         length = m.start[groups + 1] - m.start[groups]
         own = np.repeat(np.arange(len(groups)), length)
         at = np.repeat(m.start[groups] - np.cumsum(length) + length, length) + np.arange(len(own))
         found = alike(likely[at], m.people[at], own, len(groups))
-        bounds = np.array([float(self.bounds.low), float(self.bounds.high)])
-        judge = kernels().within_bounds
-        verdict: Bools = judge(found.likely, found.many, found.start, m.present[groups], bounds, FEW)
+        verdict[rest] = k.within_bounds(found.likely, found.many, found.start, m.present[groups], bounds)
         return verdict
 
 

@@ -18,10 +18,11 @@ from jali.search.existence import TOLERANCE
 from jali.search.kernels import inner, njit
 
 UNSURE = 1e-9
-"""How near to a bound rounded likelihoods decide nothing."""
+"""How near to a bound means decide nothing."""
+FAILS, HOLDS, UNDECIDED = range(3)
+"""What the means of a group tell."""
 _TINY = 1e-24  # ends of a distribution below this are cut off
 _TAIL = 50.0
-_BINS = 48  # likelihoods that rounding leaves
 
 
 @inner
@@ -145,66 +146,91 @@ def _extremes(odds: Floats, many: Ints, present: int, least: float, most: float)
 
 
 @inner
-def _binned(odds: Floats, many: Ints, least: float, up: bool) -> tuple[Floats, Ints]:
-    """The odds rounded up or down to a few; one member of the least and of the greatest (1) stay as they are."""
-    binned, count = np.zeros(_BINS + 3), np.zeros(_BINS + 3, np.int64)
-    width = -log(least) / _BINS
-    for b in range(_BINS + 1):
-        binned[b] = exp(-width * b)
-    binned[_BINS], binned[_BINS + 1], binned[_BINS + 2] = least, 1.0, least
-    for i in range(len(odds)):
-        b = min(max(int(-log(odds[i]) / width), 0), _BINS - 1)
-        count[b if up else b + 1] += many[i]
-    count[0 if up else 1] -= 1  # the greatest
-    count[_BINS - 1 if up else _BINS] -= 1  # the least
-    count[_BINS + 1] = count[_BINS + 2] = 1
-    kept = count > 0
-    return binned[kept], count[kept]
+def _others(likely: Floats, people: Ints, own: float, share: float) -> float:
+    """How many others are expected where a member of likelihood `own` is present with probability `share`."""
+    odds, mean = share / (1.0 - share), 0.0
+    for i in range(len(likely)):
+        mean += people[i] * (1.0 - 1.0 / (1.0 + odds * (likely[i] / own)))
+    return mean - share
 
 
 @inner
-def _within(likely: Floats, people: Ints, present: int, low: float, high: float, few: int) -> bool:
-    """Whether everybody of a group is within the bounds.
+def _exceeds(likely: Floats, people: Ints, own: float, share: float, present: int) -> bool:
+    """Whether a member of likelihood `own` is surely present with more than this probability; see `by_means`."""
+    if share <= 0.0 or share >= 1.0:
+        return share <= 0.0
+    return _others(likely, people, own, share) <= present - 1
 
-    The more likely the others, the less likely a member. So with the likelihoods of the others rounded up, and rounded
-    down, to a few, a group of many is often decided quickly.
+
+@inner
+def _stays_below(likely: Floats, people: Ints, own: float, share: float, present: int) -> bool:
+    """Whether a member of likelihood `own` is surely present with less than this probability; see `by_means`."""
+    if share <= 0.0 or share >= 1.0:
+        return share >= 1.0
+    return _others(likely, people, own, share) >= present
+
+
+@inner
+def _by_means(likely: Floats, people: Ints, present: int, low: float, high: float) -> int:
+    """What the means of the others of its least and its most likely member tell of a group."""
+    most, least = 0.0, np.inf
+    for one in likely:
+        most = max(most, one)
+        least = min(least, one)
+    if least == 0.0:
+        return FAILS if low > 0.0 else UNDECIDED
+    more, less = 1.0 + UNSURE, 1.0 - UNSURE
+    if _exceeds(likely, people, most, high * more, present):
+        return FAILS
+    if _stays_below(likely, people, least, low * less, present):
+        return FAILS
+    below = _stays_below(likely, people, most, high * less, present)
+    if below and _exceeds(likely, people, least, low * more, present):
+        return HOLDS
+    return UNDECIDED
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def by_means(
+    likely: Floats, people: Ints, start: Ints, groups: Ints, present: Ints, bounds: Floats
+) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """What the means say about whether everybody of some groups is within the bounds: (groups asked for,).
+
+    Let R be e_{n-1} / e_n of the others of a group, whose odds of presence are then R times its likelihood. Tilt all
+    odds by a factor. If the expected number of others present is n - 1, that is also the likeliest number (Darroch
+    1964: a whole mean is the mode), so e_{n-1} · factor^(n-1) ≥ e_n · factor^n and the factor is at most R; if it is n,
+    the factor is at least R. So one mean tells whether a member is above or below a bound, but for bounds between the
+    two, which are as near as one person: in large groups few are.
     """
+    verdict = np.empty(len(groups), np.int8)
+    for i in range(len(groups)):
+        inside = slice(start[groups[i]], start[groups[i] + 1])
+        verdict[i] = _by_means(likely[inside], people[inside], present[groups[i]], bounds[0], bounds[1])
+    return verdict
+
+
+@inner
+def _within(likely: Floats, people: Ints, present: int, low: float, high: float) -> bool:
+    """Whether everybody of a group is within the bounds."""
     odds, many = likely[likely > 0] / likely.max(), people[likely > 0]
-    least = odds.min()
     if len(odds) < len(likely) and low > 0:
         return False
-    if len(odds) > few:
-        binned, count = _binned(odds, many, least, True)
-        under = _extremes(binned, count, present, least, 1.0)
-        if under[1] > high * (1 + UNSURE):
-            return False
-        binned, count = _binned(odds, many, least, False)
-        over = _extremes(binned, count, present, least, 1.0)
-        if over[0] < low * (1 - UNSURE):
-            return False
-        if _inside(under[0], over[1], low, high):
-            return True
-    found = _extremes(odds, many, present, least, 1.0)
-    return _inside(found[0], found[1], low, high)
-
-
-@inner
-def _inside(least: float, most: float, low: float, high: float) -> bool:
+    least, most = _extremes(odds, many, present, odds.min(), 1.0)
     return least >= low * (1 - TOLERANCE) and most <= high * (1 + TOLERANCE)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def within_bounds(
-    likely: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats, few: int
+    likely: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether everybody of each group is within the bounds; not all of a group are equally likely.
 
-    Members are sorted by group: `start` (groups + 1,); of more than `few` members the likelihoods are rounded first.
+    Members are sorted by group: `start` (groups + 1,).
     """
     verdict = np.zeros(len(present), np.bool_)
     for g in range(len(present)):
         inside = slice(start[g], start[g + 1])
-        verdict[g] = _within(likely[inside], people[inside], present[g], bounds[0], bounds[1], few)
+        verdict[g] = _within(likely[inside], people[inside], present[g], bounds[0], bounds[1])
     return verdict
 
 

@@ -115,10 +115,10 @@ def mondrian(
     if compiled is None or len(safeties) > 1:
         splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
-    shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step}
+    shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step, "threads": workers}
     if safeties:
         return _boxes(table, items, *grow_safe_compiled(columns, items, *compiled, safeties[0], **shaped))
-    found = grow_compiled(columns, items, *compiled, threads=workers, **shaped)
+    found = grow_compiled(columns, items, *compiled, **shaped)
     return _boxes(table, items, *found)
 
 

@@ -44,7 +44,7 @@ def grow_compiled(
         checked, done = checked + now_checked, done + now_done
         on_step(done, total)
 
-    _run(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
+    run_tasks(lambda lo, hi: grow(work, lo, hi, small), units, threads if units > small else 1, heard)
     number, groups = numbered(work)
     return (number[items.combination] if mode == "strict" else number), groups, checked
 
@@ -90,7 +90,7 @@ def numbered(work: Work) -> tuple[Ints, int]:
     return number, len(first)
 
 
-def _run(task: Task, units: int, threads: int, heard: Callable[[int, int], None]) -> None:
+def run_tasks(task: Task, units: int, threads: int, heard: Callable[[int, int], None]) -> None:
     """Run the task on the whole, then on every segment it leaves, whichever thread is free."""
     if threads == 1:
         waiting = [(0, units)]

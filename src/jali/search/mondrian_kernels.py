@@ -24,7 +24,7 @@ RANGE, BY_ENTROPY, BY_KL, BY_PDF = range(4)
 
 
 @inner
-def _desk(work: Work, items: int) -> Desk:
+def desk_of(work: Work, items: int) -> Desk:
     """Room to look at groups of at most so many items."""
     judged, values = work.reference.shape
     return Desk(
@@ -216,7 +216,7 @@ def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     Marks where groups begin. Returns the edges of what is left to be split, the candidate splits judged, and
     the people in finished groups.
     """
-    desk = _desk(work, hi - lo)
+    desk = desk_of(work, hi - lo)
     edges = np.empty(hi - lo + 2, np.int64)
     stack = np.empty((hi - lo + 1, 2), np.int64)
     stack[0, 0], stack[0, 1] = lo, hi

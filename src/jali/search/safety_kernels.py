@@ -1,8 +1,9 @@
 """Compiled Mondrian under Safety: groups are split one at a time, the largest gain first, as all together allow.
 
-The rules are those of `mondrian_generic.grow_in_order`. A group waits with the first split that its columns allow when
-it is judged by itself: its items stand part by part already. Where that split is refused, its items are sorted again
-and its next column is tried.
+The rules are those of `mondrian_generic.grow_in_order`. What a group allows by itself does not depend on the others, so
+threads look ahead: they split every group, and its parts, as if all together allowed it. Then one thread goes through
+these splits in their order. Where one is refused, the items of its group are sorted again, what was found below it is
+forgotten, and the group's next column is tried.
 """
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.
@@ -15,23 +16,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.principles.counts import Bools, Floats, Ints
+from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case_exact import MARGIN
 from jali.search import kernels as k
 from jali.search.disclosure_kernels import free_vector, rank_seen
 from jali.search.jit import inner, njit
 from jali.search.kernels import Desk, Work, heapsort
-from jali.search.mondrian_kernels import bounds_of, close_group, open_group, place, ranked
+from jali.search.mondrian_kernels import bounds_of, close_group, desk_of, open_group, place, ranked
 from jali.search.mondrian_splits import try_column
 from jali.search.safety_tree import FREE, TARGET, join, put_leaf, ratio_with
 
 DONE, PAUSE, ENLARGE, NEAR = range(4)
 """Why the kernel returns: nothing is left, time to be heard, the tree is full, or floats cannot decide."""
 
-FIRST_ITEM, COLUMN, TRIED, GAIN, SCALE, BEGIN, END = range(7)
-"""The rows of `Queue.group`."""
+BEGIN, END, FIRST_ITEM, CUT, TRIED, GAIN, SCALE, JUDGED, LEAF = range(9)
+"""The columns of `Queue.node`."""
 
-GROUPS, WAITING, PEOPLE, VERDICT = range(4)
+UNKNOWN, NOWHERE = -1, 0
+"""Instead of where a node is cut first: not looked at yet, or no column allows a split."""
+
+GROUPS, WAITING, PEOPLE, VERDICT, CHECKED = range(5)
 """The cells of `Queue.state`; a verdict is 1 allowed, 0 refused, -1 none."""
 
 OFTEN = 1 << 18
@@ -39,33 +43,38 @@ OFTEN = 1 << 18
 
 
 class Queue(NamedTuple):
-    """The groups, and those of them that wait to be split."""
+    """The groups that there are, those that they may be split into, and those that wait to be split.
 
-    group: Ints  # (7, items): its first item, the column of its split and how many were tried, the gain, its segment
-    heap: Ints  # (items,) groups that wait
-    part: Bools  # (items + 1,) where a part of a waiting split begins
-    row: Ints  # (items, k + 2) people of each group and its largest counts
-    state: Ints  # (4,)
+    All of them are nodes. The first part of a split, and the whole table, has the number 2 · end, another part
+    2 · begin + 1: no two splits cut at the same place.
+    """
+
+    node: Ints  # (2 · items + 1, 9): its segment, its first item, where it is cut first, how many columns were tried,
+    #             the gain of the split, how many candidates were judged for it, its group
+    row: Ints  # (2 · items + 1, k + 2) people of each node and its largest counts
+    group: Ints  # (items,) the node of each group
+    heap: Ints  # (items,) nodes that wait
+    state: Ints  # (5,)
 
 
 @inner
 def _before(queue: Queue, a: int, b: int) -> bool:
-    """Whether a group is split before another: by gain, then its first item."""
-    g = queue.group
-    left, right = g[GAIN, a] * g[SCALE, b], g[GAIN, b] * g[SCALE, a]
+    """Whether a node is split before another: by gain, then its first item."""
+    n = queue.node
+    left, right = n[a, GAIN] * n[b, SCALE], n[b, GAIN] * n[a, SCALE]
     if left != right:
         return left > right
-    return g[FIRST_ITEM, a] < g[FIRST_ITEM, b]
+    return n[a, FIRST_ITEM] < n[b, FIRST_ITEM]
 
 
 @inner
-def _push(queue: Queue, group: int) -> None:
+def _push(queue: Queue, key: int) -> None:
     heap, at = queue.heap, queue.state[WAITING]
     queue.state[WAITING] += 1
-    while at > 0 and _before(queue, group, heap[(at - 1) // 2]):
+    while at > 0 and _before(queue, key, heap[(at - 1) // 2]):
         heap[at] = heap[(at - 1) // 2]
         at = (at - 1) // 2
-    heap[at] = group
+    heap[at] = key
 
 
 @inner
@@ -86,35 +95,8 @@ def _pop(queue: Queue) -> None:
 
 
 @inner
-def _enter(work: Work, desk: Desk, queue: Queue, group: int, edges: Ints) -> None:
-    """Let a group wait with the next split that it allows by itself, or finish it."""
-    lo, hi = queue.group[BEGIN, group], queue.group[END, group]
-    size = bounds_of(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
-    parts = 1
-    if hi - lo > 1 and size >= 2 * work.option[k.LEAST]:
-        gain, scale = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
-        open_group(work, desk, lo, hi)
-        order = ranked(work, desk, lo, hi, size, gain, scale, edges)
-        while parts == 1 and queue.group[TRIED, group] < len(order):
-            a = order[queue.group[TRIED, group]]
-            queue.group[TRIED, group] += 1
-            parts = try_column(work, desk, a, lo, hi, size)
-            queue.group[COLUMN, group], queue.group[GAIN, group], queue.group[SCALE, group] = a, gain[a], scale[a]
-        close_group(work, desk)
-    if parts == 1:
-        work.level[lo] = 1
-        queue.state[PEOPLE] += size
-        return
-    queue.group[FIRST_ITEM, group] = work.order[lo]
-    place(work, desk, lo, hi, parts, edges)
-    for p in range(parts):
-        queue.part[edges[p]] = True
-    _push(queue, group)
-
-
-@inner
-def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints, vectors: Floats) -> None:
-    """People and largest counts of a segment, and its vectors without and with the target."""
+def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints) -> None:
+    """People and largest counts of a segment."""
     counts, seen, kinds, size = desk.counts[k.LEFT, column], desk.counts[k.SEEN, column], 0, 0
     for i in range(lo, hi):
         item = work.order[i]
@@ -127,78 +109,163 @@ def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints, 
                 kinds += 1
             counts[v] += n
             size += n
-    atoms = vectors.shape[1]
-    upto, free, best = np.empty(atoms + 1, np.int64), np.empty(atoms + 1), np.empty((atoms + 1, atoms + 1))
+    upto = np.empty(len(row), np.int64)
     rank_seen(counts, seen[:kinds], upto)
     for i in range(kinds):
         counts[seen[i]] = 0
-    free_vector(size, upto, best, free)
     row[0] = size
+    for m in range(1, len(row)):
+        row[m] = upto[m] - upto[m - 1]
+
+
+@inner
+def _vectors(row: Ints, vectors: Floats) -> None:
+    """The vectors of a node without and with the target."""
+    atoms = vectors.shape[1]
+    upto, free, best = np.zeros(atoms + 1, np.int64), np.empty(atoms + 1), np.empty((atoms + 1, atoms + 1))
+    for m in range(1, atoms + 1):
+        upto[m] = upto[m - 1] + row[m]
+    free_vector(row[0], upto, best, free)
     for m in range(atoms):
-        row[1 + m] = upto[m + 1] - upto[m]
-        vectors[FREE, m], vectors[TARGET, m] = free[m], free[m + 1] * (size / upto[1])
+        vectors[FREE, m], vectors[TARGET, m] = free[m], free[m + 1] * (row[0] / upto[1])
+
+
+@inner
+def _split(work: Work, desk: Desk, queue: Queue, column: int, key: int, edges: Ints) -> int:
+    """Find the next split that a node allows by itself, and describe its parts; how many it has, 1 if there is none."""
+    node, parts, before = queue.node, 1, desk.checked[0]
+    lo, hi = node[key, BEGIN], node[key, END]
+    size = bounds_of(work, lo, hi, desk.bounds[k.LOW], desk.bounds[k.HIGH])
+    if hi - lo > 1 and size >= 2 * work.option[k.LEAST]:
+        gain, scale = np.empty(len(work.place), np.int64), np.empty(len(work.place), np.int64)
+        open_group(work, desk, lo, hi)
+        order = ranked(work, desk, lo, hi, size, gain, scale, edges)
+        while parts == 1 and node[key, TRIED] < len(order):
+            a = order[node[key, TRIED]]
+            node[key, TRIED] += 1
+            parts = try_column(work, desk, a, lo, hi, size)
+            node[key, GAIN], node[key, SCALE] = gain[a], scale[a]
+        close_group(work, desk)
+    node[key, JUDGED], node[key, CUT] = desk.checked[0] - before, NOWHERE
+    if parts == 1:
+        return parts
+    node[key, FIRST_ITEM] = work.order[lo]
+    place(work, desk, lo, hi, parts, edges)
+    node[key, CUT] = edges[1]
+    for p in range(parts):
+        part = 2 * edges[p] + 1 if p else 2 * edges[1]
+        node[part, BEGIN], node[part, END] = edges[p], edges[p + 1]
+        node[part, CUT], node[part, TRIED] = UNKNOWN, 0
+        _describe(work, desk, column, edges[p], edges[p + 1], queue.row[part])
+    return parts
+
+
+@inner
+def _parts(queue: Queue, key: int, parts: Ints) -> int:
+    """The nodes into which a node is split, and how many they are."""
+    node, many = queue.node, 1
+    parts[0] = 2 * node[key, CUT]
+    while node[parts[many - 1], END] < node[key, END]:
+        parts[many] = 2 * node[parts[many - 1], END] + 1
+        many += 1
+    return many
 
 
 @njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def grow_safely(  # noqa: PLR0912  # one branch a reason to return
-    work: Work, desk: Desk, queue: Queue, tree: Floats, column: int, bound: float, near: Ints
-) -> tuple[int, int]:
+def look_ahead(work: Work, queue: Queue, column: int, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
+    """Split the node of a segment as often as each part allows, or once only if it has more items than `small`.
+
+    Returns what `mondrian_kernels.grow` does: the edges of what is left to be split, the candidate splits judged, and
+    the people in nodes that allow none.
+    """
+    desk, node = desk_of(work, hi - lo), queue.node
+    edges, stack = np.empty(hi - lo + 2, np.int64), np.empty(hi - lo + 1, np.int64)
+    stack[0] = 2 * hi if node[2 * hi, BEGIN] == lo and node[2 * hi, END] == hi else 2 * lo + 1
+    waiting, finished = 1, 0
+    while waiting:
+        waiting -= 1
+        key = stack[waiting]
+        begin, end = node[key, BEGIN], node[key, END]
+        parts = _split(work, desk, queue, column, key, edges)
+        if parts == 1:
+            finished += queue.row[key, 0]
+        elif end - begin > small:
+            return edges[: parts + 1].copy(), desk.checked[0], finished
+        else:
+            waiting += _parts(queue, key, stack[waiting:])
+    return edges[:0].copy(), desk.checked[0], finished
+
+
+@inner
+def _enter(work: Work, desk: Desk, queue: Queue, column: int, key: int, edges: Ints) -> None:
+    """Let a node wait with the next split that it allows by itself, or finish it."""
+    if queue.node[key, CUT] == UNKNOWN:
+        _split(work, desk, queue, column, key, edges)
+    queue.state[CHECKED] += queue.node[key, JUDGED]
+    if queue.node[key, CUT] == NOWHERE:
+        work.level[queue.node[key, BEGIN]] = 1
+        queue.state[PEOPLE] += queue.row[key, 0]
+    else:
+        _push(queue, key)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def describe_all(work: Work, queue: Queue, column: int) -> None:
+    """Make the whole table the first node."""
+    items = len(work.order)
+    queue.node[2 * items, END], queue.node[2 * items, CUT] = items, UNKNOWN
+    _describe(work, desk_of(work, items), column, 0, items, queue.row[2 * items])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def grow_safely(work: Work, queue: Queue, tree: Floats, column: int, bound: float, parts: Ints) -> tuple[int, int]:
     """Split groups until nothing more is allowed, or there is something to say: why, and how many parts it is about.
 
-    column: the judged column of Safety; bound: what the least ratio of all groups must exceed. Parts whose ratio is too
-    near to it to decide are written into `near`: (items, k + 2).
+    column: the judged column of Safety; bound: what the least ratio of all groups must exceed. The nodes of the parts
+    that are judged are written into `parts`: (items + 1,).
     """
-    atoms, looked = tree.shape[2], 0
-    edges, room = np.empty(len(work.order) + 2, np.int64), np.empty((3, 2, atoms))
+    node, atoms, looked = queue.node, tree.shape[2], 0
+    desk, edges = desk_of(work, len(work.order)), np.empty(len(work.order) + 2, np.int64)
+    room = np.empty((3, 2, atoms))
     if queue.state[GROUPS] == 0:
-        queue.state[GROUPS] = 1
-        _describe(work, desk, column, 0, len(work.order), queue.row[0], room[2])
+        queue.state[GROUPS], queue.group[0] = 1, 2 * len(work.order)
+        _vectors(queue.row[queue.group[0]], room[2])
         put_leaf(tree, 0, room[2])
-        _enter(work, desk, queue, 0, edges)
+        _enter(work, desk, queue, column, queue.group[0], edges)
     while queue.state[WAITING]:
         if looked > OFTEN:
             return PAUSE, 0
-        group = queue.heap[0]
-        lo, hi = queue.group[BEGIN, group], queue.group[END, group]
+        key = queue.heap[0]
+        lo, hi, leaf = node[key, BEGIN], node[key, END], node[key, LEAF]
         looked += hi - lo
-        parts = 0
-        for i in range(lo, hi):
-            if queue.part[i]:
-                edges[parts] = i
-                parts += 1
-        edges[parts] = hi
-        vectors = np.empty((parts, 2, atoms))
-        for p in range(parts):
-            _describe(work, desk, column, edges[p], edges[p + 1], near[p], vectors[p])
+        many = _parts(queue, key, parts)
+        vectors = np.empty((many, 2, atoms))
+        for p in range(many):
+            _vectors(queue.row[parts[p]], vectors[p])
         allowed = queue.state[VERDICT] == 1
         if queue.state[VERDICT] == -1:
             room[2, :, :] = vectors[0]
-            for p in range(1, parts):
+            for p in range(1, many):
                 join(room[2], vectors[p], room[0])
                 room[2, :, :] = room[0]
-            ratio = ratio_with(tree, group, room[2], room)
+            ratio = ratio_with(tree, leaf, room[2], room)
             if abs(ratio - bound) <= MARGIN * bound:
-                return NEAR, parts
+                return NEAR, many
             allowed = ratio > bound
-        if allowed and queue.state[GROUPS] + parts - 1 > len(tree) // 2:
+        if allowed and queue.state[GROUPS] + many - 1 > len(tree) // 2:
             queue.state[VERDICT] = 1
             return ENLARGE, 0
         queue.state[VERDICT] = -1
         _pop(queue)
-        for p in range(parts):
-            queue.part[edges[p]] = False
         if not allowed:
             heapsort(work.order[lo:hi], hi - lo)
-            _enter(work, desk, queue, group, edges)
+            node[key, CUT] = UNKNOWN
+            _enter(work, desk, queue, column, key, edges)
             continue
-        bounds = edges[: parts + 1].copy()
-        for p in range(parts):
-            number = group if p == 0 else queue.state[GROUPS]
+        for p in range(many):
+            number = leaf if p == 0 else queue.state[GROUPS]
             queue.state[GROUPS] += p > 0
-            queue.group[BEGIN, number], queue.group[END, number] = bounds[p], bounds[p + 1]
-            queue.group[TRIED, number] = 0
-            for m in range(atoms + 1):
-                queue.row[number, m] = near[p, m]
+            node[parts[p], LEAF], queue.group[number] = number, parts[p]
             put_leaf(tree, number, vectors[p])
-            _enter(work, desk, queue, number, edges)
+            _enter(work, desk, queue, column, parts[p], edges)
     return DONE, 0
