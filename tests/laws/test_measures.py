@@ -69,14 +69,11 @@ def test_the_domain_can_be_chosen_when_measuring(table: Table, data: st.DataObje
         assert jali.measure(release, table, domain=other).kl == pytest.approx(expected["kl"], **CLOSE)
 
 
-def test_saved_measures_are_rounded_where_they_would_be_a_digest(tmp_path: Path) -> None:
+def test_saved_measures_are_those_that_follow_from_the_files(tmp_path: Path) -> None:
     table = jali.datasets.census(rows=2000, seed=0)
     release = jali.generalize(table, [jali.KAnonymity(5)], suppress=0.05)
     saved = jali.load(release.save(tmp_path / "out")).manifest.metrics
-    exact = release.manifest.metrics
-    assert saved["kl"] == round(exact["kl"], 2)
-    assert saved["loss"] == round(exact["loss"], 2)
-    assert saved["discernibility"] == exact["discernibility"]
+    assert saved == {n: v for n, v in release.manifest.metrics.items() if n in ("discernibility", "average", "height")}
 
 
 def test_measures_print_as_a_table() -> None:

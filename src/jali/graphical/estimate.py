@@ -14,7 +14,7 @@ from jali.encoding.frequencies import combine
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
-from jali.estimates.boxes import BoxEstimate
+from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.estimates.cover import DECLARE, Cover
 from jali.estimates.expand import BoxColumn, Role, expanded
@@ -253,13 +253,12 @@ class MaxEntropyEstimate:
 
     def _placed(self, i: int, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Floats]:
         """The node of each value, and its share there; 0 for a value that is in none."""
-        encoded = column.combine_chunks().dictionary_encode("encode")
-        encoded = pa.concat_arrays(encoded.chunks) if isinstance(encoded, pa.ChunkedArray) else encoded
+        values = encoded(column)
         some = np.flatnonzero(self._occurs(i))
-        value, node, share = self.columns[i].cover.density(encoded.dictionary, self.columns[i].name, some)
-        nodes, shares = np.zeros(len(encoded.dictionary), dtype=np.int64), np.zeros(len(encoded.dictionary))
+        value, node, share = self.columns[i].cover.density(values.dictionary, self.columns[i].name, some)
+        nodes, shares = np.zeros(len(values.dictionary), dtype=np.int64), np.zeros(len(values.dictionary))
         nodes[value], shares[value] = node, share
-        at = encoded.indices.to_numpy(zero_copy_only=False)
+        at = values.indices.to_numpy(zero_copy_only=False)
         return nodes[at], shares[at]
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:

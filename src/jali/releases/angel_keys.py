@@ -119,10 +119,9 @@ def read_keys(path: str | Path) -> pa.Table:
 
     Some changes would go unnoticed otherwise: two people with one value, say, whose batches were swapped.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputError("the private file is named by its path", got=type(path).__name__, do='pass "keys.parquet"')
+    file = path_of(path)
     try:
-        keys = pq.read_table(Path(path))
+        keys = pq.read_table(file)
         if (keys.schema.metadata or {}).get(_DIGEST) != _digest(keys):
             raise InputError(f"{path} is not as it was saved with a release", do=_AGAIN)
         return keys
