@@ -17,7 +17,7 @@ ROWS = 5_000_000
 PHASES = {  # what is timed, by the module that calls it; each without what is timed within it
     "lay out the items": [("jali.search.mondrian", "items_of"), ("jali.search.mondrian", "columns_of"),
                           ("jali.search.mondrian", "rules_of")],
-    "cut": [("jali.search.mondrian_compiled", "_run")],
+    "cut": [("jali.search.mondrian_compiled", "run_tasks")],
     "number the groups, find their boxes": [("jali.releases.partitioned", "mondrian")],
     "show the groups": [("jali.releases.partitioned", "publish_groups")],
     "random order of the rows": [("jali.releases.partitioned", "fresh_order")],
@@ -68,13 +68,13 @@ def levels(table: Any, promises: list[Any]) -> tuple[int, float]:
     from jali.search.mondrian import mondrian
 
     seen: list[Any] = []
-    number = mondrian_compiled._numbered
+    number = mondrian_compiled.numbered
 
-    def look(order: Any, level: Any, units: int) -> Any:
-        seen.append(level.copy())
-        return number(order, level, units)
+    def look(work: Any) -> Any:
+        seen.append(work.level.copy())
+        return number(work)
 
-    with patch.object(mondrian_compiled, "_numbered", look):
+    with patch.object(mondrian_compiled, "numbered", look):
         mondrian(table, promises)
     begins = np.flatnonzero(seen[0])
     sizes = np.diff(np.append(begins, len(seen[0])))

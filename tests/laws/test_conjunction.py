@@ -139,10 +139,13 @@ def test_boxes_by_stems_are_those_that_fit_one_by_one() -> None:
                 np.testing.assert_allclose(short.value[there].sum(), likely[here].sum(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("few", [2, 64])
-def test_a_conjunction_says_column_by_column_what_it_says_as_a_whole(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Estimate, bounds, and what they rest on, however few boxes are looked at first."""
+@pytest.mark.parametrize(("few", "rare"), [(2, 0), (64, 4), (64, 10**9)])
+def test_a_conjunction_says_column_by_column_what_it_says_as_a_whole(
+    few: int, rare: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Estimate, bounds, and what they rest on, however few boxes are looked at first, and whether all sums are kept."""
     monkeypatch.setattr(nested, "_FEW", few)
+    monkeypatch.setattr(nested, "_RARE", rare)
     several = 0
     for seed in range(300):
         random = np.random.default_rng(40_000 + seed)

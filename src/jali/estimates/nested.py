@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.estimates.base import keep
@@ -19,6 +20,7 @@ from jali.estimates.patterns import Bools, Floats, Ints, added
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too
 _SUMS = 1 << 21  # parts of all sums that are kept too, of one of those
+_RARE = 4  # where fewer than one in so many parts are asked about, the others are not looked at
 _FEW = 64  # parts whose boxes often tell what all rest on
 
 
@@ -66,19 +68,19 @@ class Nested:
             np.searchsorted(stem[part_first], np.arange(len(stem_first) + 1)).astype(np.int64),
         )
 
-    def sums(self, last: Truth, asked: tuple[Condition, ...]) -> Sums:
-        """How many people of each part satisfy what is asked of the last column."""
-        found = self._sums.get(asked)
+    def sums(self, last: Truth, asked: tuple[Condition, ...], part: Ints) -> Sums:
+        """How many people of some parts satisfy what is asked of the last column; of few parts only these are asked."""
+        node, found = self.columns[-1].codes, self._sums.get(asked)
+        if found is None and len(part) * _RARE < len(self.link):
+            begin = self.begin.take(part)
+            size = self.begin.take(part + 1) - begin
+            box = runs(begin, size)
+            return _summed(last, node.take(box), self.people.take(box), np.cumsum(size) - size)
         if found is None:
-            node, begin = self.columns[-1].codes, self.begin[:-1]
-            maybe = np.add.reduceat(last.maybe.take(node) * self.people, begin)
-            found = Sums(maybe, maybe, maybe)
-            if not last.plain:
-                likely = np.where(last.sure, 1.0, np.where(last.maybe, last.share, 0.0)).take(node) * self.people
-                sure = np.add.reduceat(last.sure.take(node) * self.people, begin)
-                found = Sums(np.add.reduceat(likely, begin), maybe, sure)
-            keep(self._sums, asked, found, 1 + _SUMS // len(begin))
-        return found
+            found = _summed(last, node, self.people, self.begin[:-1])
+            keep(self._sums, asked, found, 1 + _SUMS // len(self.link))
+        maybe = found.maybe.take(part)
+        return Sums(found.value.take(part), maybe, found.sure.take(part)) if not last.plain else Sums(*(maybe,) * 3)
 
     def fitting(self, truths: Sequence[Truth]) -> Fits:
         """The parts of the stems that may satisfy what is asked of each of their columns."""
@@ -91,6 +93,15 @@ class Nested:
         if len(self.link) == len(self.start) - 1:  # one part a stem
             return Fits(begin, share, surely)
         return Fits(runs(begin, size), np.repeat(share, size), np.repeat(surely, size))
+
+
+def _summed(last: Truth, node: NDArray[np.integer], people: Floats, begin: Ints) -> Sums:
+    """By what the last column of each box shows, and where the boxes of each part begin."""
+    maybe = np.add.reduceat(last.maybe.take(node) * people, begin)
+    if last.plain:
+        return Sums(maybe, maybe, maybe)
+    likely = np.where(last.sure, 1.0, np.where(last.maybe, last.share, 0.0)).take(node) * people
+    return Sums(np.add.reduceat(likely, begin), maybe, np.add.reduceat(last.sure.take(node) * people, begin))
 
 
 class Asked(NamedTuple):
@@ -154,10 +165,9 @@ class Separate:
         asked = [separate[self.columns[chosen[at]].name] for at in boxes.order]
         truths = [self.truth(chosen[at], parts) for at, parts in zip(boxes.order, asked, strict=True)]
         part, share, surely = boxes.fitting(truths[:-1])
-        value, maybe, sure = boxes.sums(truths[-1], asked[-1])
+        value, maybe, sure = boxes.sums(truths[-1], asked[-1], part)
         if not maybe.all():  # nothing is to be known of stems whose boxes do not satisfy the rest
-            there = np.flatnonzero(maybe.take(part))
+            there = np.flatnonzero(maybe)
             part, share, surely = part.take(there), share.take(there), surely.take(there)
-        return Asked(
-            boxes, truths, part, surely, share * value.take(part), maybe.take(part), surely * sure.take(part)
-        )  # fmt: skip
+            value, maybe, sure = value.take(there), maybe.take(there), sure.take(there)
+        return Asked(boxes, truths, part, surely, share * value, maybe, surely * sure)

@@ -1,0 +1,29 @@
+"""The benchmarks run: on few rows, so that a name they patch or call cannot go away unnoticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SMALL = {
+    "profile": "profile.ROWS = 3000; profile.run()",
+    "report": "report.ROWS = 3000; report.run()",
+    "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
+    "angel": "angel.ROWS = 3000; angel.speed()",
+    "marginals": "marginals.run()",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_prints_its_tables(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from benchmarks import {name}; {SMALL[name]}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "---" in done.stdout
