@@ -8,7 +8,7 @@ attribute; `mask` shows one as a set of induced attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -203,7 +203,10 @@ class Cache:
             source = next((one for one in self.sources if marginal.within(one.marginal)), None)
             if source is None:
                 raise InputError("no published marginal has these columns together at these levels")
-            found = self._kept[marginal.levels] = aggregated(self.domain, source, marginal)
+            every = np.arange(len(source.n), dtype=np.int32)
+            same = source.marginal == marginal  # then its cells stand in their order already
+            found = replace(source, cell_of_combination=every) if same else aggregated(self.domain, source, marginal)
+            self._kept[marginal.levels] = found
         return found
 
     def entropy(self, marginal: Marginal) -> float:

@@ -6,6 +6,7 @@ detail that no marginal shows (Kifer & Gehrke 2006, Equations 1, 2 and 6, Theore
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -19,6 +20,9 @@ from jali.graphical.graph import JunctionTree, Mask, junction_tree
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, upward
 
 Floats = NDArray[np.float64]
+
+DENSE = 1 << 14
+"""Up to about so many cells of a marginal are held as a table of all of them, whether or not somebody is there."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +59,43 @@ def log_probability(cache: Cache, tree: Tree, cells: NDArray[np.integer]) -> Flo
     """log q at cells given by the codes of exact values: (cells,); −∞ where a marginal has nobody."""
     found = log_shown(cache, tree, cells)
     for i, level in enumerate(finest(tree.marginals).levels):
-        found -= np.log(_size(cache.domain, i, level, cells))
+        if (cache.domain.attributes[i].node_sizes(level) > 1).any():  # else nothing is spread
+            found -= np.log(_size(cache.domain, i, level, cells))
     return found
 
 
 def log_shown(cache: Cache, tree: Tree, cells: NDArray[np.integer]) -> Floats:
     """The log-probability of what the marginals show of each cell, before it is spread over its values: (cells,)."""
     found = np.full(len(cells), -np.log(cache.total))
+    columns = np.ascontiguousarray(cells.T)
     for marginal in tree.marginals:
-        with np.errstate(divide="ignore"):
-            found += np.log(_at(cache, marginal, cells))
+        found += _log_at(cache, marginal, columns, empty=-np.inf)
     for separator in tree.separators[1:]:
-        found -= np.log(np.maximum(_at(cache, separator, cells), 1))  # nobody there: the clique is empty too
+        found -= _log_at(cache, separator, columns, empty=0.0)  # nobody there: the clique is empty too
     return found
 
 
-def _at(cache: Cache, marginal: Marginal, cells: NDArray[np.integer]) -> NDArray[np.int64]:
-    """How many people stand in the marginal's cell of each of these cells: (cells,)."""
-    counts, known = cache.counts(marginal), len(cache.counts(marginal).n)
-    columns = []
-    for at, i in enumerate(marginal.attributes):
-        attribute, level = cache.domain.attributes[i], marginal.levels[i]
-        asked = attribute.maps[level][cells[:, i]]
-        columns.append((np.concatenate([counts.cells[:, at], asked]), attribute.nodes[level]))
-    number, first = combine(columns, known + len(cells))
-    n = np.zeros(len(first), dtype=np.int64)
-    n[number[:known]] = counts.n
-    return n[number[known:]]
+def _log_at(cache: Cache, marginal: Marginal, columns: NDArray[np.integer], *, empty: float) -> Floats:
+    """The log of how many people stand in the marginal's cell of each of these cells; `empty` for nobody: (cells,).
+
+    columns: (attributes, cells).
+    """
+    counts, known, asked = cache.counts(marginal), len(cache.counts(marginal).n), columns.shape[1]
+    nodes = [cache.domain.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes]
+    here = [cache.domain.attributes[i].maps[marginal.levels[i]].take(columns[i]) for i in marginal.attributes]
+    space = math.prod(nodes)
+    own: NDArray[np.int64] = np.zeros(known, dtype=np.int64)
+    at: NDArray[np.int64] = np.zeros(asked, dtype=np.int64)
+    if space <= DENSE + 4 * (known + asked):
+        for width, mine, theirs in zip(nodes, counts.cells.T, here, strict=True):
+            own, at = own * width + mine, at * width + theirs
+    else:
+        both = [(np.concatenate([c, a]), n) for c, a, n in zip(counts.cells.T, here, nodes, strict=True)]
+        number, first = combine(both, known + asked)
+        own[:], at[:], space = number[:known], number[known:], len(first)
+    found = np.full(space, empty)
+    found[own] = np.log(counts.n)
+    return found.take(at)
 
 
 def _size(domain: Domain, i: int, level: int, cells: NDArray[np.integer]) -> Floats:
