@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from benchmarks.adult import arx_example
 from benchmarks.table import show, timed
 
 ROWS = 1_000_000
 G = ["marital-status", "work-class", "education", "gender", "age"]
 MARGINALS = [[*G[:n], "occupation"] for n in (1, 2, 3, 4)] + [["age", "gender", "occupation"]]
-ARX = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass")
 ADULT = ["age", "sex", "race", "marital-status", "education"]
 
 
@@ -105,13 +104,9 @@ def hardest() -> None:
     """The first 30,162 rows of Adult with the hierarchies of ARX's example, where local recoding loses most."""
     import jali
 
-    path = Path(os.environ.get("JALI_ADULT", ""))
-    folder = path.parent / "arx-hierarchies"
-    if not path.is_file() or not folder.is_dir():
-        print("skipped: JALI_ADULT does not name an Adult table with the folder arx-hierarchies beside it\n")
+    table = arx_example()
+    if table is None:
         return
-    quasi = {name: jali.taxonomy(folder / f"{name}.csv") for name in ARX}
-    table = jali.read(path, quasi=quasi, sensitive=["occupation"], domain="present").head(30_162)
     rows = []
     for promise, k, best, bars in (
         (jali.TCloseness(0.2), 5, 5.11, (2.6, 1.7)),

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from jali.errors import InputError, path_of
 from jali.show import Html, printable
-from jali.writing import put_file
+from jali.writing import put_content
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,12 +109,7 @@ class Picture:
         form = target.suffix.lstrip(".").lower()
         if self.ready is None or form != "svg":
             _require_form(form, target.name)
-        content = self.svg_file().encode() if form == "svg" else self._bytes(form)
-
-        def write(file: Path) -> None:
-            file.write_bytes(content)
-
-        put_file(target, write, overwrite=True)
+        put_content(target, self.svg_file() if form == "svg" else self._bytes(form), overwrite=True)
         return target
 
     def svg_file(self) -> str:

@@ -10,7 +10,17 @@ from pathlib import Path
 from jali.errors import InputError
 
 
-def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool) -> None:
+def put_content(path: Path, content: str | bytes, *, overwrite: bool, private: bool = False) -> None:
+    """Write a file with this content, text as UTF-8; a private one only its owner may read."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+
+    def write(file: Path) -> None:
+        file.write_bytes(data)
+
+    put_file(path, write, overwrite=overwrite, private=private)
+
+
+def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool, private: bool = False) -> None:
     """Write a file whole or not at all."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", do="name a file")
@@ -18,11 +28,12 @@ def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool) -> N
         raise InputError(f"the file {path} exists", do="choose another one, or pass --overwrite")
     building: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # nobody else may read it yet
         os.close(handle)
         building = Path(name)
         write(building)
-        building.chmod(0o644)
+        if not private:
+            building.chmod(0o644)
         os.replace(building, path)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__

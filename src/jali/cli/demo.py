@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali.cli.shared import PATH, emit, json_option, of_release, on_step, quiet_option
-from jali.writing import put_file
+from jali.writing import put_content
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -73,14 +73,10 @@ def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
 
     if find_spec("matplotlib") is None:
         return None
-    page = jali.report(release, table, title=TITLE).html.encode("utf-8")
+    page = jali.report(release, table, title=TITLE).html
     # Nobody is in this table, so that its confidential page may lie beside the release, where `save` puts none.
-    put_file(folder / REPORT, lambda file: _write(file, page), overwrite=True)
+    put_content(folder / REPORT, page, overwrite=True)
     return folder / REPORT
-
-
-def _write(file: Path, page: bytes) -> None:
-    file.write_bytes(page)
 
 
 def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jali.cli.shared import PATH, note, overwrite_option, quiet_option
-from jali.writing import put_file
+from jali.writing import put_content
 
 if TYPE_CHECKING:
     from jali.sources.delimited import Delimited
@@ -79,12 +79,8 @@ def init(*, data: Path, output: Path, separator: str | None, encoding: str | Non
     if to_stdout:
         click.echo(text, nl=False)
         return
-    put_file(output, lambda path: _write(path, text), overwrite=overwrite)
+    put_content(output, text, overwrite=overwrite)
     note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _quoted(text: str) -> str:

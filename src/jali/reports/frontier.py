@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jali.encoding.native import to_native
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, path_of
 from jali.principles.base import Principle, exact, plain, principles_of
 from jali.principles.parameters import Number
 from jali.progress import Step, watched
@@ -28,7 +28,7 @@ from jali.reports.frontier_strengths import Knob, knob
 from jali.reports.frontier_text import reasons, table_of_text
 from jali.utility.loss import inferred_beside
 from jali.utility.queries import Workload, workload
-from jali.writing import put_file
+from jali.writing import put_content
 
 QUERIES = 200
 VOLUME = 0.05
@@ -119,12 +119,8 @@ class Frontier:
         """Write one page that opens without a network: pictures, tables and sentences; confidential."""
         from jali.reports.frontier_page import page
 
-        target, content = Path(path), page(self).encode("utf-8")
-
-        def write(file: Path) -> None:
-            file.write_bytes(content)
-
-        put_file(target, write, overwrite=overwrite)
+        target = path_of(path)
+        put_content(target, page(self), overwrite=overwrite)
         return target
 
     def _repr_html_(self) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.parameters import Number
 from jali.reports.frontier_points import Point
+from jali.writing import put_content
 
 FIGURES = 2
 """Raised whenever jali comes to other figures for the same release: points of an older number are made anew."""
@@ -71,7 +70,7 @@ class Cache:
         self.points[key] = point.to_dict()
         if self.path is not None:
             told = {"about": ABOUT, "salt": self.salt, "table": self.table, "points": self.points}
-            _write(self.path, json.dumps(told, indent=1))
+            put_content(self.path, json.dumps(told, indent=1), overwrite=True, private=True)
 
 
 def _foreign(path: Path | None) -> InputError:
@@ -89,23 +88,6 @@ def _parsed(path: Path) -> Any:
     except (ValueError, KeyError, TypeError):
         raise _foreign(path) from None
     return found
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the file whole or not at all, for nobody but its owner."""
-    building: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # nobody else may read it
-        building = Path(name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(building, path)
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise InputError(f"cannot write to {path}", got=reason, do="choose another place") from None
-    finally:
-        if building is not None:
-            building.unlink(missing_ok=True)
 
 
 def _digest(table: Table, salt: str) -> str:

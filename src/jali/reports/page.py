@@ -9,7 +9,7 @@ from typing import Literal
 
 from jali.charts import require_plots
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, path_of
 from jali.releases.base import Release, load
 from jali.releases.store import release_files
 from jali.releases.summary import many
@@ -20,7 +20,7 @@ from jali.reports.parts import Section, document
 from jali.risk.figures import Audit
 from jali.show import Html, element, joined
 from jali.utility.loss import require_original
-from jali.writing import put_file
+from jali.writing import put_content
 
 Edition = Literal["public", "private"]
 
@@ -45,9 +45,9 @@ class Report:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the page into a file, whole or not at all; not among the files of a release."""
-        target = Path(path)
+        target = path_of(path)
         require_outside(target)
-        put_file(target, lambda file: _write(file, self.html), overwrite=overwrite)
+        put_content(target, self.html, overwrite=overwrite)
         return target
 
     def _repr_html_(self) -> str:
@@ -64,10 +64,6 @@ def require_outside(target: Path) -> None:
         raise InputError(
             "a report must not lie in the folder of a release, which is handed out as it is", do="name another place"
         )
-
-
-def _write(file: Path, text: str) -> None:
-    file.write_bytes(text.encode("utf-8"))
 
 
 def report(
