@@ -1,0 +1,67 @@
+"""Linear and integer programs against all whole numbers that fit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jali.programs import Sums
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]:
+    """A small matrix of sums, their limits, the largest each unknown can be, and an objective."""
+    unknowns, sums = draw(st.integers(1, 4)), draw(st.integers(0, 3))
+    matrix = np.array(draw(st.lists(st.integers(0, 2), min_size=sums * unknowns, max_size=sums * unknowns)))
+    low = np.array(draw(st.lists(st.integers(0, 6), min_size=sums, max_size=sums)), dtype=float)
+    more = np.array(draw(st.lists(st.integers(0, 3), min_size=sums, max_size=sums)), dtype=float)
+    objective = np.array(draw(st.lists(st.integers(-2, 2), min_size=unknowns, max_size=unknowns)), dtype=float)
+    return matrix.reshape(sums, unknowns), low, low + more, draw(st.integers(0, 3)), objective
+
+
+def sums(matrix: np.ndarray, low: np.ndarray, high: np.ndarray, most: int) -> Sums:
+    row, unknown = np.nonzero(matrix)
+    weight = matrix[row, unknown].astype(float)
+    return Sums(matrix.shape[1], row, unknown, low, high, weight, np.full(matrix.shape[1], float(most)))
+
+
+@given(programs())
+def test_the_range_of_a_sum_is_that_of_all_whole_numbers_that_fit(
+    program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray],
+) -> None:
+    """Enumeration of every x gives the same least and most, and the same verdict where nothing fits."""
+    matrix, low, high, most, objective = program
+    fits = [
+        np.array(x)
+        for x in itertools.product(range(most + 1), repeat=matrix.shape[1])
+        if (matrix @ x >= low).all() and (matrix @ x <= high).all()
+    ]
+    known = sums(matrix, low, high, most)
+    assert known.feasible() is bool(fits)
+    found = known.range_of(objective)
+    if not fits:
+        assert found is None
+        return
+    totals = [float(objective @ x) for x in fits]
+    assert found is not None
+    assert tuple(found) == (min(totals), max(totals), True)
+
+
+def test_without_time_nothing_is_claimed() -> None:
+    """A deadline that has passed gives no bound and no verdict."""
+    known = sums(np.array([[1, 1]]), np.array([2.0]), np.array([2.0]), 3)
+    assert known.range_of(np.array([1.0, 0.0]), deadline=0.0) == (-math.inf, math.inf, False)
+    assert known.feasible(deadline=0.0) is None
+
+
+def test_unknowns_that_need_not_be_whole_give_the_linear_range() -> None:
+    """2x + 2y = 3: x reaches 3/2 as a fraction; whole numbers do not fit at all."""
+    args = (2, np.array([0, 0]), np.array([0, 1]), np.array([3.0]), np.array([3.0]), np.array([2.0, 2.0]))
+    found = Sums(*args, whole=False).range_of(np.array([1.0, 0.0]))
+    assert found is not None
+    np.testing.assert_allclose(found[:2], [0, 1.5], atol=1e-9)
+    assert Sums(*args).range_of(np.array([1.0, 0.0])) is None
