@@ -10,6 +10,7 @@ import numpy as np
 
 from jali.errors import InputError
 from jali.principles.base import at_most, exact, less_than, show
+from jali.principles.choices import worst_choices
 from jali.principles.column import ColumnPrinciple, check_values, mask
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
 from jali.principles.parameters import Label, Number, count, labels, listed, number, part
@@ -56,14 +57,18 @@ class RecursiveDiversity(ColumnPrinciple):
 
     def level(self, counts: Counts) -> Floats:
         cells = self.cells(counts)
-        top, tail = self._top_and_tail(cells)
-        needed = np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0)
+        needed = np.zeros(cells.groups)
+        for chosen, of in worst_choices(cells, mask(cells.column, self.dont_care)):
+            top, tail = self._top_and_tail(chosen)
+            np.maximum.at(needed, of, np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0))
         return np.where(self._shares_hold(cells) | (cells.size == 0), needed, np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         cells = self.cells(counts)
-        top, tail = self._top_and_tail(cells)
-        verdict: Bools = (less_than(top, exact("c", self.c), tail) | (top == 0)) & self._shares_hold(cells)
+        verdict = self._shares_hold(cells)
+        for chosen, of in worst_choices(cells, mask(cells.column, self.dont_care)):
+            top, tail = self._top_and_tail(chosen)
+            np.logical_and.at(verdict, of, less_than(top, exact("c", self.c), tail) | (top == 0))
         return verdict
 
     def _top_and_tail(self, cells: Cells) -> tuple[Ints, Ints]:
@@ -84,11 +89,15 @@ class RecursiveDiversity(ColumnPrinciple):
         return top, cells.total - ruled_out - np.minimum(top, at_rank)
 
     def _shares_hold(self, cells: Cells) -> Bools:
-        """Whether each protected value is held by its share of the group's people: (groups,)."""
+        """Whether each protected value is held by its share of the group's people: (groups,).
+
+        Where people have several values, as many as can choose another one: at least N - Σ of the other counts do not.
+        """
         verdict = np.ones(cells.groups, dtype=bool)
         for value in np.flatnonzero(mask(cells.column, self.protected)):
             people = cells.add(np.where(cells.value == value, cells.n, 0))
-            verdict &= at_most(cells.size, 1 / exact("share", self.share), people)
+            without = np.maximum(cells.size - (cells.total - people), 0)
+            verdict &= at_most(cells.size, 1 / exact("share", self.share), without)
         return verdict
 
     @property
@@ -110,7 +119,8 @@ class RecursiveDiversity(ColumnPrinciple):
         return f"in every group {held}"
 
     def check_column(self, column: Sensitive, whole: Counts) -> None:
-        check_values(column, "l", self.l, Fraction(self.l))
+        if not mask(column, self.dont_care).any():  # with them, groups may have nothing to protect
+            check_values(column, "l", self.l, Fraction(self.l))
 
     def least_size(self) -> int:
         """r_1 < c (d - l + 1) r_1 for d different values, so that d > l - 1 + 1/c."""
