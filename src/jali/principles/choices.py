@@ -3,8 +3,9 @@
 An attacker may look for any of a person's values, so a promise must hold for every choice f(i) of one of the values of
 each person i. Known are N people and the c_v of them who have value v; a choice gives counts h with h_v ≤ c_v and
 Σ h_v = N. The choice that fills the commonest value with all its people, then the next, until everybody has one, has
-the largest sums of its j largest counts: it majorizes every other. Decision 21 has the proofs, also for don't-care
-values, where the number T of people who choose a value to protect is tried where the worst can be.
+the largest sums of its j largest counts: it majorizes every other, and is the worst for every Schur-concave level.
+Decision 21 has the proofs, also for don't-care values, where the number T of people who choose a value to protect is
+tried where the worst can be.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import numpy as np
 
 from jali.errors import InputError
 from jali.principles.base import at_most, exact, less_than, show
-from jali.principles.choices import worst_choices
 from jali.principles.column import ColumnPrinciple, check_values, mask
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
 from jali.principles.parameters import Label, Number, count, labels, listed, number, part
@@ -48,6 +47,7 @@ class RecursiveDiversity(ColumnPrinciple):
         put(self, "dont_care", labels("dont_care", self.dont_care))
         put(self, "protected", labels("protected", self.protected))
         put(self, "share", number("share", self.share, "a share from 0 to 1", lambda s: 0 <= s <= 1, example="0.05"))
+        put(self, "monotone_for_several_values", not self.dont_care)
         if bool(self.protected) != (self.share > 0):
             raise InputError(
                 "protected values and their share of each group go together",
@@ -57,18 +57,14 @@ class RecursiveDiversity(ColumnPrinciple):
 
     def level(self, counts: Counts) -> Floats:
         cells = self.cells(counts)
-        needed = np.zeros(cells.groups)
-        for chosen, of in worst_choices(cells, mask(cells.column, self.dont_care)):
-            top, tail = self._top_and_tail(chosen)
-            np.maximum.at(needed, of, np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0))
+        top, tail = self._top_and_tail(cells)
+        needed = np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0)
         return np.where(self._shares_hold(cells) | (cells.size == 0), needed, np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         cells = self.cells(counts)
-        verdict = self._shares_hold(cells)
-        for chosen, of in worst_choices(cells, mask(cells.column, self.dont_care)):
-            top, tail = self._top_and_tail(chosen)
-            np.logical_and.at(verdict, of, less_than(top, exact("c", self.c), tail) | (top == 0))
+        top, tail = self._top_and_tail(cells)
+        verdict: Bools = (less_than(top, exact("c", self.c), tail) | (top == 0)) & self._shares_hold(cells)
         return verdict
 
     def _top_and_tail(self, cells: Cells) -> tuple[Ints, Ints]:
@@ -76,6 +72,9 @@ class RecursiveDiversity(ColumnPrinciple):
 
         tail = (r_l-1 + r_l + …) - min(r_y, r_l-1) says both cases of Definition 4.3 at once: for y ≤ l - 1 the smaller
         is r_l-1, and r_l + … is left; for y > l - 1 it is r_y. Equal counts give the same sum in whatever order.
+
+        Where people have several values, all who can choose the value y or one that is ruled out do: the tail are the
+        others, if there are any. No other choice of one value for each person is worse (decision 21).
         """
         if self.l == 1:
             return np.zeros(cells.groups, dtype=np.int64), np.zeros(cells.groups, dtype=np.int64)
@@ -86,12 +85,12 @@ class RecursiveDiversity(ColumnPrinciple):
         upto = np.concatenate(([0], np.cumsum(r)))
         ruled_out = upto[rank] - upto[cells.start[:-1]]
         at_rank = np.where(rank < cells.start[1:], np.append(r, 0)[rank], 0)
-        return top, cells.total - ruled_out - np.minimum(top, at_rank)
+        return top, np.maximum(cells.size - ruled_out - np.minimum(top, at_rank), 0)
 
     def _shares_hold(self, cells: Cells) -> Bools:
         """Whether each protected value is held by its share of the group's people: (groups,).
 
-        Where people have several values, as many as can choose another one: at least N - Σ of the other counts do not.
+        Where people have several values, all who can choose another one do: N - Σ of the other counts are left.
         """
         verdict = np.ones(cells.groups, dtype=bool)
         for value in np.flatnonzero(mask(cells.column, self.protected)):

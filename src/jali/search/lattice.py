@@ -12,7 +12,7 @@ import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
-from jali.principles.base import Principle, hold
+from jali.principles.base import Principle, hold, show
 from jali.progress import Step
 from jali.search.feasible import merging_never_breaks, require_feasible
 from jali.search.frontier import below, frontier
@@ -153,8 +153,10 @@ class Lattice:
         """What is said once every node was judged; the whole table as one group proves it only for some principles."""
         promises = ", ".join(map(repr, self.principles))
         within = f" with at most {budget:,} rows suppressed" if budget else ""
+        reached = ", ".join(f"{p.title} {show(p.worst(self.roller.whole))}" for p in self.principles)
         return InfeasibleError(
-            f"no full-domain generalization keeps {promises}{within}: all {self.nodes:,} were judged"
+            f"no full-domain generalization keeps {promises}{within}: all {self.nodes:,} were judged, "
+            f"and as one group the whole table reaches {reached}"
         )
 
     def minimal_nodes(self) -> Nodes:
