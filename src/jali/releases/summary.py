@@ -73,7 +73,7 @@ def not_covered(release: Generalized) -> tuple[str, ...]:
     """What the promises of a release do not speak of."""
     method = release.manifest.method
     known = method.get("known_algorithm")
-    listed = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    listed: tuple[str, ...] = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
     if release.kind == "concealed" and release.of_role("sensitive"):
         return (OF_THE_PRESENT, *listed)
     if release.people is not None:
