@@ -78,29 +78,6 @@ def test_the_bound_is_not_always_tight() -> None:
 # -- merging --------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(visits, min_size=2, max_size=2))
-def test_merging_people_with_several_values_breaks_only_principles_that_say_so(groups: list) -> None:
-    """Nobody is in both groups."""
-    apart = [[(10 * g + person, value) for person, value in rows] for g, rows in enumerate(groups)]
-    _merging(apart, [p for p in PRINCIPLES if p.monotone_for_several_values])
-
-
-@given(st.lists(visits, min_size=2, max_size=2))
-def test_merging_groups_that_share_people_breaks_only_principles_that_say_so(groups: list) -> None:
-    """Everybody has one value."""
-    single = [[(person, person % 4) for person, _ in rows] for rows in groups]
-    _merging(single, [p for p in PRINCIPLES if p.monotone_for_spread_people])
-    _merging(groups, [p for p in PRINCIPLES if p.judges_size_alone])
-
-
-def _merging(groups: list[list[tuple[int, int]]], principles: list[Principle]) -> None:
-    assert principles
-    counts = counted(groups)
-    for principle in principles:
-        if principle.holds(counts).all():
-            assert principle.holds(counts.merged()).all()
-
-
 def test_merging_breaks_entropy_diversity_where_people_have_several_values() -> None:
     """Four of the twelve can say a or b. Beside the others their b makes up for all rare values."""
     one = [(p, v) for p in range(12) for v in ((0, 1) if p < 4 else (p % 2,))]
