@@ -39,7 +39,7 @@ class Cells:
     n: Ints  # (cells,) people of the group who have the value, at least 1
     size: Ints  # (groups,) people of the group; less than the sum of its cells where people have several values
     column: Sensitive
-    reference: Ints  # (values,) people of the whole published table who have the value; zeros where it is not known
+    reference: Ints  # (values,) people of the whole published table who have the value
     several: bool = False  # whether a person can have several values
 
     @cached_property
@@ -219,8 +219,14 @@ class GivenCounts(Counts):
         return True
 
     def reference(self, name: str) -> Ints:
-        """How many people of the whole published table have each value of a column; zeros if unknown: (values,)."""
-        return self.references.get(name, np.zeros(len(self.column(name)), dtype=np.int64))
+        """How many people of the whole published table have each value of a column: (values,).
+
+        Where that was not published, people count in each of their groups.
+        """
+        if name in self.references:
+            return self.references[name]
+        _, value, n = self._cells(self.column(name))
+        return _add(value, n, len(self.column(name)))
 
     def one_value(self, name: str) -> bool:
         """Whether everybody has one value of a column, which is when the whole table's people may be published."""

@@ -90,29 +90,10 @@ def people_counts(
 
     Of a column that no promise judges they are at most its rows, and at most the people of the group: that is given.
     """
-    quasi = [column for column in columns if column.role == "quasi"]
-    _, first = group
-    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
-    number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
-    size = np.zeros(len(first), dtype=np.int64)
     sensitive = tuple(c.judged[0] for c in columns if c.judged is not None)
-    cells: dict[str, list[tuple[int, int, int]]] = {s.name: [] for s in sensitive}
-    reference: dict[str, Ints] = {}
     needed, bounded = _needed(principles, sensitive), []
-    value_of = {s.name: {label: v for v, label in enumerate(s.labels)} for s in sensitive}
     try:
-        for row in people.to_pylist():
-            name, amount = row[COLUMN], int(row[PEOPLE])
-            if row[SCOPE] == "table":
-                reference.setdefault(name, np.zeros(len(value_of[name]), dtype=np.int64))
-                reference[name][value_of[name][row[VALUE]]] = amount
-                continue
-            index = number[tuple(row[column.name] for column in quasi)]
-            if name is None:
-                size[index] = amount
-            else:
-                cells[name].append((index, value_of[name][row[VALUE]], amount))
-        given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
+        size, given, reference = _read(people, columns, sensitive, group[1])
         _require(bool((size >= 1).all()) and bool((size <= np.bincount(group[0])).all()))
         for column in (c for c in columns if c.judged is not None):
             name, rows = column.name, _rows_by_value(column, group, len(size))
@@ -120,17 +101,45 @@ def people_counts(
                 bounded.append(name)
                 given[name] = _at_most(rows, size)
             _require_fit(rows, size, given[name])
-            _require(not needed.get(name) or name in reference)
             if name in reference:
                 _require_reference(given[name], reference[name])
-                _require(not needed.get(name) or int(reference[name].sum()) == everyone)
         one_value = {name: found for name, found in reference.items() if int(found.sum()) == everyone}
+        _require(all(name in one_value for name, whole in needed.items() if whole))
     except (KeyError, TypeError, ValueError):
         raise InputError("the table of people does not fit the published table", do="get the release again") from None
     none = np.zeros(0, dtype=np.int64)
     return GivenCounts(
         len(size), none, none, none, sensitive, sizes=size, given=given, references=one_value, bounded=tuple(bounded)
     )
+
+
+def _read(
+    people: pa.Table, columns: Sequence[Published], sensitive: Sequence[Sensitive], first: Ints
+) -> tuple[Ints, dict[str, Ints], dict[str, Ints]]:
+    """People of each group; by column those of each group and value, and of the whole table and value, if they are there.
+
+    `first` is one row of each group.
+    """
+    quasi = [column for column in columns if column.role == "quasi"]
+    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
+    number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
+    size = np.zeros(len(first), dtype=np.int64)
+    cells: dict[str, list[tuple[int, int, int]]] = {s.name: [] for s in sensitive}
+    reference: dict[str, Ints] = {}
+    value_of = {s.name: {label: v for v, label in enumerate(s.labels)} for s in sensitive}
+    for row in people.to_pylist():
+        name, amount = row[COLUMN], int(row[PEOPLE])
+        if row[SCOPE] == "table":
+            reference.setdefault(name, np.zeros(len(value_of[name]), dtype=np.int64))
+            reference[name][value_of[name][row[VALUE]]] = amount
+            continue
+        index = number[tuple(row[column.name] for column in quasi)]
+        if name is None:
+            size[index] = amount
+        else:
+            cells[name].append((index, value_of[name][row[VALUE]], amount))
+    given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
+    return size, given, reference
 
 
 def _require(truth: bool) -> None:
