@@ -116,7 +116,7 @@ def people_counts(
 def _read(
     people: pa.Table, columns: Sequence[Published], sensitive: Sequence[Sensitive], first: Ints
 ) -> tuple[Ints, dict[str, Ints], dict[str, Ints]]:
-    """People of each group; by column those of each group and value, and of the whole table and value, if they are there.
+    """People of each group; by column those of each group and value, and of the whole table and value, if given.
 
     `first` is one row of each group.
     """
