@@ -16,6 +16,7 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.principles import choices
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, Sensitive
 from oracles import people as oracle
@@ -66,6 +67,15 @@ def test_groups_are_judged_one_by_one(groups: list) -> None:
     for principle in PRINCIPLES:
         alone = [float(principle.level(counted([rows]))[0]) for rows in groups]
         assert principle.level(counted(groups)).tolist() == alone
+
+
+@given(st.lists(visits, min_size=1, max_size=4))
+def test_many_choices_are_judged_some_at_a_time(groups: list) -> None:
+    principle = jali.EntropyDiversity(2, dont_care=["b", "d"])
+    at_once = principle.level(counted(groups)).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choices, "_AT_ONCE", 1)
+        assert principle.level(counted(groups)).tolist() == at_once
 
 
 def test_the_bound_is_not_always_tight() -> None:
