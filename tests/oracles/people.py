@@ -26,7 +26,11 @@ def choices(rows: Rows, values: int) -> Iterator[list[int]]:
 def allowed(rows: Rows, values: int) -> Iterator[list[int]]:
     """Every choice that the published numbers allow: people of the group, and people of each value."""
     people = len({person for person, _ in rows})
-    having = [len({p for p, v in rows if v == value}) for value in range(values)]
+    return fitting([len({p for p, v in rows if v == value}) for value in range(values)], people)
+
+
+def fitting(having: Sequence[int], people: int) -> Iterator[list[int]]:
+    """All counts that sum to the people and exceed the people of no value."""
     for counts in product(*(range(n + 1) for n in having)):
         if sum(counts) == people:
             yield list(counts)
