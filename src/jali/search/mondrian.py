@@ -160,7 +160,7 @@ def _generic(table: Table, splitter: Splitter, judge: Judge | None, step: Step) 
         grow(splitter, np.arange(len(items)), finished)
     else:
         grow_in_order(splitter, judge, np.arange(len(items)), finished)
-    if len(found) == 1 and not bool(splitter.judged(found).all()):
+    if items.person is not None and len(found) == 1 and not bool(splitter.judged(found).all()):
         raise InfeasibleError(
             f"the rows as one group do not keep {', '.join(map(repr, splitter.principles))}, "
             "and no cut was found whose parts do; use generalize, which judges every node"
