@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jali._version import __version__
 from jali.encoding.native import to_native
+from jali.encoding.spreadsheet import formula_columns
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
@@ -155,11 +156,33 @@ class Release(ABC):
         counts = self.counts()
         return {repr(principle): bool(principle.holds(counts).all()) for principle in self.principles}
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
-        """Write data and manifest into a folder, atomically, once every promise is found kept in the written files."""
-        self.verify()
-        manifest = self.told() | {"columns": self.columns_facts()}
-        return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format, check=self._check_files)
+    def formula_columns(self) -> tuple[str, ...]:
+        """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
+        kinds = {facts["name"]: facts["kind"] for facts in self.columns_facts()}
+        return tuple(dict.fromkeys(name for table in self.tables.values() for name in formula_columns(table, kinds)))
+
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
+        spreadsheet_safe: bool = False,
+    ) -> Path:  # fmt: skip
+        """Write data and manifest into a folder, atomically, once every promise is found kept in the written files.
+
+        `spreadsheet_safe` puts an apostrophe before each CSV cell that a spreadsheet would run; `load` removes it.
+        """
+        with store.hold_release(folder, overwrite=overwrite):
+            self.verify()
+            return store.write(
+                folder, self.tables, self._written_facts(), overwrite=overwrite, form=format, check=self._check_files,
+                texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
+            )  # fmt: skip
+
+    def _written_facts(self) -> dict[str, Any]:
+        """The manifest as it is written, but for the files."""
+        return self.told() | {"columns": self.columns_facts()}
+
+    def _pictures(self) -> dict[str, str]:
+        """The files that are written beside the tables."""
+        return {}
 
     def _read_back(self, folder: Path) -> Release:
         """The release that stands in the finished files."""

@@ -24,7 +24,6 @@ from jali.graphical.privacy import Checker, Verdict
 from jali.graphical.privacy_bounds import smallest_group
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases import store
 from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
@@ -190,17 +189,13 @@ class Marginals(Release):
         """What the manifest says of each column."""
         return [chain.to_dict() for chain in self.chains]
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
-        """Write the marginals, the manifest and the picture, atomically, once every promise is found kept in them."""
-        self.verify()
-        told = {
-            "columns": self.columns_facts(),
-            "marginals": [marginal.levels for marginal in self.marginals],
-        }
-        return store.write(
-            folder, self.tables, self.told() | told, overwrite=overwrite, form=format,
-            check=self._check_files, texts={PICTURE: self.picture().svg_file()},
-        )  # fmt: skip
+    def _written_facts(self) -> dict[str, Any]:
+        """The manifest as it is written, with the levels of each marginal."""
+        return super()._written_facts() | {"marginals": [marginal.levels for marginal in self.marginals]}
+
+    def _pictures(self) -> dict[str, str]:
+        """The picture beside the tables."""
+        return {PICTURE: self.picture().svg_file()}
 
     def _check_files(self, folder: Path) -> None:
         """Read the finished files back: they must say what this release says, and keep every promise by themselves."""

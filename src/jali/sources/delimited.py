@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from jali.encoding.fields import any_length, in_blocks
 from jali.errors import InputError
 
 _SEPARATORS = (",", ";", "\t", "|")
@@ -50,7 +51,8 @@ class Delimited:
         separator = detect_separator(text) if separator is None else separator
         if len(separator) != 1 or separator in '"\r\n':
             raise InputError("the separator of a CSV file is one character", got=repr(separator))
-        header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
+        with any_length():
+            header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
         return cls(name, source, packed, encoding, separator, header)
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
@@ -66,16 +68,17 @@ class Delimited:
 
     def _read(self, wanted: list[str], *, newlines: bool) -> pa.Table:
         text = pa.dictionary(pa.int32(), pa.string())
-        with _open(self.source, self.packed) as file:
-            return pacsv.read_csv(
-                file,
-                pacsv.ReadOptions(block_size=_BLOCK, encoding=self.encoding),
-                pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=newlines),
-                pacsv.ConvertOptions(
-                    include_columns=wanted, column_types=dict.fromkeys(wanted, text), null_values=[""],
-                    strings_can_be_null=True, quoted_strings_can_be_null=False,
-                ),
-            )  # fmt: skip
+        parse = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=newlines)
+        convert = pacsv.ConvertOptions(
+            include_columns=wanted, column_types=dict.fromkeys(wanted, text), null_values=[""],
+            strings_can_be_null=True, quoted_strings_can_be_null=False,
+        )  # fmt: skip
+
+        def read(size: int) -> pa.Table:
+            with _open(self.source, self.packed) as file:
+                return pacsv.read_csv(file, pacsv.ReadOptions(block_size=size, encoding=self.encoding), parse, convert)
+
+        return in_blocks(read, _BLOCK)
 
     def _bytes(self) -> Iterator[bytes]:
         with _open(self.source, self.packed) as file:
@@ -103,8 +106,9 @@ class Delimited:
             return
         read = 0
         try:
-            for _ in self._rows(strict=True):
-                read += 1
+            with any_length():
+                for _ in self._rows(strict=True):
+                    read += 1
         except csv.Error as problem:
             if "end of data" in str(problem):
                 what = f"{self.name}: a quote that opens in row {read} is never closed"
@@ -114,16 +118,17 @@ class Delimited:
         """Which row of the file is broken, without showing what stands in it."""
         places = [self.header.index(name) for name in wanted]
         try:
-            for number, row in enumerate(self._rows(strict=False)):
-                where = f"row {number}" if number else "the header"
-                if len(row) != len(self.header):
-                    return InputError(
-                        f"{self.name}: {where} has {len(row)} fields",
-                        got=f"{len(self.header)} in the header",
-                        do="correct the row or pass separator= (--separator)",
-                    )
-                if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
-                    return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
+            with any_length():
+                for number, row in enumerate(self._rows(strict=False)):
+                    where = f"row {number}" if number else "the header"
+                    if len(row) != len(self.header):
+                        return InputError(
+                            f"{self.name}: {where} has {len(row)} fields",
+                            got=f"{len(self.header)} in the header",
+                            do="correct the row or pass separator= (--separator)",
+                        )
+                    if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
+                        return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
         except (csv.Error, UnicodeError):
             pass
         do = "check separator= and encoding= (--separator and --encoding)"
@@ -161,7 +166,8 @@ def detect_separator(text: str) -> str:
     for separator in _SEPARATORS:
         try:
             rows = csv.reader(io.StringIO(lines, newline=""), delimiter=separator)
-            widths = [len(row) for row in rows if row]
+            with any_length():
+                widths = [len(row) for row in rows if row]
         except csv.Error:
             continue
         if widths and widths[0] > most and widths.count(widths[0]) >= 0.9 * len(widths):

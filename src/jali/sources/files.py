@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from jali.encoding import values as v
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
+from jali.reading import content, drained, is_regular
 from jali.sources.assemble import assemble
 from jali.sources.delimited import Delimited, detect_separator
 from jali.sources.roles import Missing, Roles, roles_of
@@ -39,13 +40,14 @@ def read(
     """
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain)
     if str(path) == "-":
-        return _read_csv("standard input", sys.stdin.buffer.read(), roles, separator, encoding)
+        data = drained("standard input", lambda: sys.stdin.buffer.read(1 << 20))
+        return _read_csv("standard input", data, roles, separator, encoding)
     path = path_of(path)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder", do="name a CSV or Parquet file")
-        if not path.is_file():  # a pipe can be read only once; a missing file says so here
-            return _read_csv(str(path), path.read_bytes(), roles, separator, encoding)
+        if not is_regular(path):  # a pipe can be read only once; a missing file says so here
+            return _read_csv(str(path), content(path), roles, separator, encoding)
         with path.open("rb") as file:
             head = file.read(4)
         if head == b"PAR1" or (head and path.suffix.lower() in (".parquet", ".pq")):
