@@ -376,7 +376,7 @@ def _options(place: str, method: str, data: Data, folder: Path) -> dict[str, Any
     """The keyword arguments of the method: the table of its name."""
     for name, known in METHODS.items():
         _check_keys(f"{place} [{name}]", data.get(name, {}), known)
-    options = dict(data.get(method, {}))
+    options = dict(data.get(method, {})) if method in METHODS else {}
     return options | ({"base": _path(folder, options["base"])} if "base" in options else {})
 
 

@@ -98,13 +98,12 @@ def _columns(path: Path, separator: str | None, encoding: str | None) -> list[st
     """The column names of a file, from its first line or its schema."""
     from jali.errors import InputError
     from jali.sources.delimited import Delimited
+    from jali.sources.files import parquet_columns
 
     with path.open("rb") as start:
         is_parquet = start.read(4) == b"PAR1"
     if is_parquet:
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
+        return parquet_columns(path)
     file = Delimited.opened(str(path), path, separator, encoding)
     names = [name for name in file.header if name]
     if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names) or _repeated(file, names):

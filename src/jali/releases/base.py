@@ -236,6 +236,6 @@ def load(folder: str | Path) -> Release:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:
         release: Release = kinds[kind].from_tables(tables, manifest)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, pa.ArrowException):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
         raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
     return release

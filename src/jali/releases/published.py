@@ -148,6 +148,8 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     sensitive = Sensitive(name, tuple(facts["judged_values"]), facts["ordered"], tree)
     number = dict(zip(facts["values"], facts["judged_as"], strict=True))
     of_node = np.array([number[label] for label in labels.to_pylist()], dtype=np.int64)
+    if len(of_node) and not 0 <= of_node.min() <= of_node.max() < len(sensitive):
+        raise ValueError("a value is judged as one that is not there")
     return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
 
 

@@ -126,7 +126,7 @@ def release_files(folder: Path) -> set[str]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return {MANIFEST, *manifest["files"]} if {"format_version", "jali", "kind"} <= set(manifest) else set()
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, RecursionError):
         return set()
 
 
@@ -196,7 +196,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         well_formed = all(_is_file(facts) for facts in files.values())
     except OSError as problem:
         raise InputError(f"{path} cannot be read", got=reason(problem)) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed, version = False, FORMAT_VERSION
     if not well_formed:
         raise InputError(f"{path} is not a manifest that jali can read", do="name a folder that jali wrote")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,17 +65,29 @@ def read(
 
 
 def _read_parquet(path: Path, roles: Roles) -> Table:
-    try:
+    with _readable_parquet(path):
         schema = pq.read_schema(path)
         roles.check(list(schema.names))
         wanted = [name for name, _ in roles.named()]
         texts = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read(columns=wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
     columns = {name: table[name] for name in wanted}
     return assemble(columns, roles, known=list(schema.names), origin="arrow")
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """The column names of a Parquet file."""
+    with _readable_parquet(path):
+        return list(pq.read_schema(path).names)
+
+
+@contextmanager
+def _readable_parquet(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
 
 
 def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | None, encoding: str | None) -> Table:
