@@ -140,7 +140,7 @@ def hold_file(path: str | Path, *, overwrite: bool, parents: bool = False) -> It
             raise InputError(f"{path} is a device or a pipe", do="name a file")
         if not parents and not target.parent.is_dir():
             raise InputError(f"there is no folder {target.parent}", do=f"make it, or {_ELSEWHERE}")
-    with hold(target, parents=parents) as place:
+    with hold(path, parents=parents) as place:
         if target.exists() and not overwrite:
             raise InputError(f"the file {path} exists", do="choose another one, or pass overwrite (--overwrite)")
         yield place
@@ -155,7 +155,7 @@ def hold_folder(path: str | Path) -> Iterator[Place]:
             raise InputError(f"{path} is a file", do="name a folder")
         if target.is_dir() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    with hold(target, parents=True) as place:
+    with hold(path, parents=True) as place:
         yield place
 
 

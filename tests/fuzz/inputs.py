@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 from click.testing import CliRunner, Result
@@ -142,7 +143,7 @@ class Folder:
         if text:
             (target / "manifest.json").write_text(text, encoding="utf-8")
         self._written()
-        return Case(source.choice(_commands("changed", source.choice(corpus.QUERIES))), text)
+        return Case(source.choice(_commands("changed", source.choice(corpus.QUERIES))))
 
     def query(self, source: random.Random) -> Case:
         """A condition with accidents."""
@@ -201,7 +202,7 @@ def _what_is_wrong(result: Result, case: Case) -> str | None:
         return said.strip()
     errors = [line for line in said.splitlines() if not line.startswith("note: ")]
     if (result.exit_code in (1, 2) and len(errors) != 1) or (result.exit_code == 0 and errors):
-        return f"exit code {result.exit_code} with {len(errors)} lines of error"
+        return f"exit code {result.exit_code} with {len(errors)} lines of error: {said.strip()[:600]}"
     if corpus.MARKER in said and corpus.MARKER not in case.typed:
         return f"a value in a message: {said.strip()[:300]}"
     return None
@@ -229,8 +230,8 @@ def _watched() -> Iterator[None]:
 @contextlib.contextmanager
 def prepared() -> Iterator[Folder]:
     """A folder with the inputs, which is where we are."""
-    here = Path.cwd()
-    with tempfile.TemporaryDirectory() as name:
+    here, chance = Path.cwd(), random.Random(0)
+    with tempfile.TemporaryDirectory() as name, mock.patch("secrets.token_bytes", chance.randbytes):  # the same order
         os.chdir(name)
         try:
             yield Folder(Path(name))

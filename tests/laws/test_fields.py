@@ -7,13 +7,14 @@ import io
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
 from jali.releases import store
-from jali.sources import delimited
+from jali.sources import assemble, delimited
 
 TEXTS = st.text(alphabet='ab",\n\r;é', min_size=1, max_size=12)
 
@@ -58,3 +59,17 @@ def test_a_field_of_20_mb_is_published(tmp_path: Path, role: str) -> None:
     loaded = jali.load(release.save(tmp_path / "out"))
     assert loaded.tables["data"].to_pylist() == store.read(tmp_path / "out")[0]["data"].to_pylist()
     assert max(len(str(cell)) for row in loaded.tables["data"].to_pylist() for cell in row.values()) == len(field)
+
+
+def test_more_long_text_than_a_column_holds_is_refused_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value of 20 MB in 200 rows of a Parquet file is 4 GB as a column, though it stands in the file once."""
+    monkeypatch.setattr(assemble, "LARGEST", 1000)
+    monkeypatch.setattr(assemble, "LONG", 100)
+    column = pa.array(["x" * 101] * 9 + ["y"]).dictionary_encode()
+    for rows, refused in ((9, False), (10, True)):
+        data = pa.table({"a": column.take(pa.array([0] * rows)), "q": range(rows)})
+        if refused:
+            with pytest.raises(jali.InputError, match='column "a" holds values of more than 100 bytes'):
+                jali.table(data, quasi=["q"], sensitive=["a"])
+        else:
+            jali.table(data, quasi=["q"], sensitive=["a"])

@@ -74,6 +74,9 @@ class Manifest:
         texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
         if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
             raise ValueError("not a manifest")
+        levels = data["method"].get("levels", {})
+        if not isinstance(levels, Mapping) or not all(isinstance(level, int) for level in levels.values()):
+            raise ValueError("not a manifest")
         return cls(
             data["kind"],
             data["method"],

@@ -73,7 +73,7 @@ def hold_release(folder: str | Path, *, overwrite: bool) -> Iterator[Place]:
     """Hold a folder in which a release can be written; an InputError where it cannot."""
     target = Path(os.path.realpath(path_of(folder)))
     _check_target(folder, target, overwrite)  # before anything is made for it
-    with hold(target, parents=True) as place:
+    with hold(folder, parents=True) as place:
         _check_target(folder, target, overwrite)  # again, now that nobody else writes there
         yield place
 
@@ -228,4 +228,4 @@ def _read_table(path: Path, *, broken: bool) -> pa.Table:
     def read(size: int) -> pa.Table:
         return pacsv.read_csv(path, pacsv.ReadOptions(block_size=size), parse, convert)
 
-    return in_blocks(read, 1 << 24 if broken else 1 << 20)
+    return in_blocks(read, 1 << 24 if broken else 1 << 20, path)

@@ -78,7 +78,8 @@ class Delimited:
             with _open(self.source, self.packed) as file:
                 return pacsv.read_csv(file, pacsv.ReadOptions(block_size=size, encoding=self.encoding), parse, convert)
 
-        return in_blocks(read, _BLOCK)
+        as_it_stands = self.encoding == "utf-8" and not self.packed
+        return in_blocks(read, _BLOCK, self.source if as_it_stands else None)
 
     def _bytes(self) -> Iterator[bytes]:
         with _open(self.source, self.packed) as file:
