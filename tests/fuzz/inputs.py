@@ -138,12 +138,10 @@ class Folder:
         elif source.random() < 0.7:
             text = mutated_json(text, source)
         else:
-            (target / "manifest.json").write_bytes(mutated_bytes(text.encode(), source))
-            text = ""
-        if text:
-            (target / "manifest.json").write_text(text, encoding="utf-8")
+            text = mutated_bytes(text.encode(), source).decode("utf-8", "surrogateescape")
+        (target / "manifest.json").write_text(text, encoding="utf-8", errors="surrogateescape")
         self._written()
-        return Case(source.choice(_commands("changed", source.choice(corpus.QUERIES))))
+        return Case(source.choice(_commands("changed", source.choice(corpus.QUERIES))), text)
 
     def query(self, source: random.Random) -> Case:
         """A condition with accidents."""

@@ -27,7 +27,7 @@ from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
-from jali.releases.published import Published
+from jali.releases.published import Published, whole_numbers
 from jali.releases.summary import cost_lines, many
 from jali.show import joined
 
@@ -253,7 +253,7 @@ def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table
         codes = np.array([number[text] for text in table[name].to_pylist()], dtype=np.int64)
         columns.append((names.index(name), codes, len(number)))
     columns.sort(key=lambda column: column[0])
-    n = table[free_name("people", levels)].cast(pa.string()).cast(pa.int64()).to_numpy()
+    n = whole_numbers(table[free_name("people", levels)])
     rank, first = combine([(codes, nodes) for _, codes, nodes in columns], table.num_rows)
     if not columns or len(first) != table.num_rows or (n < 1).any():
         raise ValueError("a marginal has a cell twice, or one with nobody")

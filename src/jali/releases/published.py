@@ -153,6 +153,14 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
 
 
+def whole_numbers(column: pa.ChunkedArray) -> Ints:
+    """A column of whole numbers that was saved; a ValueError where one is missing."""
+    if column.null_count:
+        raise ValueError("a number is missing")
+    found: Ints = column.cast(pa.string()).cast(pa.int64()).to_numpy().astype(np.int64)
+    return found
+
+
 def _encoded(column: pa.ChunkedArray, known: list[str | None]) -> tuple[pa.Array, NDArray[np.integer]]:
     """The distinct texts of a column in the order of the known ones, and the code of each row."""
     if not pa.types.is_dictionary(column.type):
