@@ -56,7 +56,10 @@ def hold(path: str | Path, *, parents: bool = False) -> Iterator[Place]:
     target = Path(os.path.realpath(path_of(path)))
     for place in _held.get():
         if place.target == target:
-            yield place
+            try:
+                yield place
+            finally:
+                _settled(place)  # what failed within may be tried again
             return
     with _refusing(path):
         made = [folder for folder in reversed(target.parents) if parents and not folder.exists()]

@@ -97,6 +97,23 @@ def test_the_second_of_two_saves_is_told(ward: Any) -> None:
     assert len(said) == 1
 
 
+def test_what_failed_while_a_place_is_held_can_be_tried_again(tmp_path: Path) -> None:
+    """A file that could not be finished leaves nothing that stands in the way of the next attempt."""
+
+    def fail(path: Path) -> None:
+        path.write_text("half", encoding="utf-8")
+        raise OSError(28, "No space left on device")
+
+    with writing.hold_file(tmp_path / "page.html", overwrite=False):
+        with pytest.raises(InputError, match="No space left"):
+            writing.put_file(tmp_path / "page.html", fail, overwrite=False)
+        writing.put_content(tmp_path / "page.html", "whole", overwrite=False)
+        writing.put_content(tmp_path / "page.html", "again", overwrite=True, private=True)
+    assert os.listdir(tmp_path) == ["page.html"]
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == "again"
+    assert sys.platform == "win32" or (tmp_path / "page.html").stat().st_mode & 0o777 == 0o600
+
+
 def _published(ward: Any) -> Path:
     assert ward.jali("publish", "job.toml", "-q").exit_code == 0
     return Path("out")
