@@ -239,6 +239,7 @@ def load(folder: str | Path) -> Release:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:
         release: Release = kinds[kind].from_tables(tables, manifest)
+        _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
         raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
     return release
