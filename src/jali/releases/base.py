@@ -70,7 +70,10 @@ class Manifest:
         """From JSON; a ValueError where something in it is of another shape than `to_dict` gives it."""
         if not all(isinstance(data[name], shape) for name, shape in _SHAPES.items()):
             raise ValueError("not a manifest")
-        figures = (*data["metrics"].values(), data["counts"]["rows"])
+        counts = data["counts"]
+        counted = [counts[name] for name in ("rows", "people", "one_row_per_person_assumed")]
+        counted += [counts.get(name, 0) for name in ("groups", "suppressed")]
+        figures = (*data["metrics"].values(), *counted)
         texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
         if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
             raise ValueError("not a manifest")
