@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from jali._version import __version__
 
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this: Ctrl-C could come meanwhile
 if TYPE_CHECKING:
+    from typing import Any
+
     from jali import datasets
     from jali.encoding.builders import bands, dates, mask, suppress
     from jali.encoding.taxonomy import taxonomy, write_hierarchy
@@ -143,6 +143,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is heavy only when it is first used."""
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     if name not in _WHERE:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from jali.errors import InputError, path_of
 from jali.show import Html, printable
-from jali.writing import put_content
+from jali.writing import hold_file, put_content
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +108,9 @@ class Picture:
         target = path_of(path)
         form = target.suffix.lstrip(".").lower()
         if self.ready is None or form != "svg":
-            _require_form(form, target.name)
-        put_content(target, self.svg_file() if form == "svg" else self._bytes(form), overwrite=True)
+            require_form(target)
+        with hold_file(target, overwrite=True):  # before it is drawn
+            put_content(target, self.svg_file() if form == "svg" else self._bytes(form), overwrite=True)
         return target
 
     def svg_file(self) -> str:
@@ -142,12 +143,13 @@ class Picture:
             yield canvas
 
 
-def _require_form(form: str, name: str) -> None:
+def require_form(target: Path) -> None:
+    """Raise InputError unless the ending of a file says a form in which a picture can be drawn."""
     require_plots()
     from matplotlib.backend_bases import FigureCanvasBase
 
-    if form not in FigureCanvasBase.get_supported_filetypes():
-        raise InputError("a plot needs a file whose ending says its form", got=name, do="write e.g. curve.svg")
+    if target.suffix.lstrip(".").lower() not in FigureCanvasBase.get_supported_filetypes():
+        raise InputError("a plot needs a file whose ending says its form", got=target.name, do="write e.g. curve.svg")
 
 
 def _plain_svg(data: bytes, name: str, title: str, description: str) -> ElementTree.Element:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,9 +15,10 @@ from jali.encoding.builders import bands, dates, mask, suppress
 from jali.encoding.table import Domain, Table, check_roles
 from jali.encoding.taxonomy import taxonomy
 from jali.encoding.values import Kind
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
 from jali.progress import Step
+from jali.reading import job_data
 from jali.sources.files import read
 from jali.sources.roles import Missing, roles_of
 
@@ -51,6 +51,7 @@ class Job:
     separator: str | None = None
     encoding: str | None = None
     private: Path | None = None  # where the batches of an ANGEL release are kept for its holder
+    spreadsheet_safe: bool = False  # whether the cells of CSV files that a spreadsheet would run are quoted
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -68,20 +69,20 @@ class Job:
     def load(cls, path: str | Path) -> Job:
         """The job in a TOML file; the paths in it are relative to that file."""
         path = Path(path)
-        place, data = path.name, _parsed(path)
+        place, data = path.name, job_data(path)
         _check_keys(place, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
         if "input" not in data:
             raise InputError(f"{place}: no input was named", do='write input = "table.csv"')
         method = data.get("method", "generalize")
         given: dict[str, Any] = {key: data[key] for key in _AS_THEY_ARE if key in data}
-        given["input"] = path.parent / data["input"] if data["input"] != "-" else Path("-")
-        given |= {key: path.parent / data[key] if key in data else None for key in ("output", "private")}
+        given["input"] = _path(path.parent, data["input"]) if data["input"] != "-" else Path("-")
+        given |= {key: _path(path.parent, data[key]) if key in data else None for key in ("output", "private")}
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
         given["options"] = _options(place, method, data, path.parent)
         if "public" in given["options"]:
-            given["options"]["public"] = path.parent / given["options"]["public"]
+            given["options"]["public"] = _path(path.parent, given["options"]["public"])
         others = [name for name in METHODS if name in data and name != method]
         given["sections"] = {name: _options(place, name, data, path.parent) for name in others}
         given["compare"] = dict(data.get("frontier", {}))
@@ -145,7 +146,7 @@ class Job:
 def requirement(path: str | Path) -> tuple[Principle, ...]:
     """The principles of a job file, which need not say more than those."""
     path = Path(path)
-    data = _parsed(path)
+    data = job_data(path)
     _check_keys(path.name, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
     with _at(path.name):
         return _at_least_one(_principles(path.name, data))
@@ -157,20 +158,12 @@ def _at_least_one(principles: tuple[Principle, ...]) -> tuple[Principle, ...]:
     return principles
 
 
-def _parsed(path: Path) -> Data:
+def _path(folder: Path, given: str) -> Path:
+    """A path in a job: relative to its folder, with ~ for a home folder."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"no job file {path}", do="check the path, or write one with jali init") from None
-    except OSError as problem:
-        raise InputError(f"the job file {path} cannot be read", got=problem.strerror) from None
-    except UnicodeDecodeError as problem:
-        line = bytes(problem.object[: problem.start]).count(b"\n") + 1
-        raise InputError(f"{path.name}: line {line} is not valid UTF-8", do="save it as UTF-8 text") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path.name} is not valid TOML: {problem}", do="correct that line") from None
-    except RecursionError:
-        raise InputError(f"{path.name} is not valid TOML: too deeply nested") from None
+        return folder / path_of(given).expanduser()
+    except RuntimeError:
+        raise InputError("no such home folder", got=given, do="write the whole path") from None
 
 
 @contextmanager
@@ -236,9 +229,20 @@ _BOOL = _Form("true or false", lambda x: isinstance(x, bool))
 _MARGINALS = _Form(
     'lists of column names, e.g. [["zip", "disease"]]', lambda x: isinstance(x, list) and all(map(_NAMES.fits, x))
 )
-_AS_THEY_ARE = ("method", "person", "weights", "types", "missing", "domain", "separator", "encoding")
+_AS_THEY_ARE = (
+    "method",
+    "person",
+    "weights",
+    "types",
+    "missing",
+    "domain",
+    "separator",
+    "encoding",
+    "spreadsheet_safe",
+)
 _FIELDS: dict[str, _Form] = {
     **dict.fromkeys(("input", "output", "private", *_AS_THEY_ARE), _TEXT),
+    "spreadsheet_safe": _BOOL,
     "types": _KINDS,
     "other": _NAMES,
     "quasi": _COLUMNS,
@@ -363,7 +367,7 @@ def _made(kind: str, given: Data, folder: Path) -> Builder | None:
         return bands(*widths, **{key: value for key, value in given.items() if key != "bands"})
     if kind == "taxonomy":
         source = given["taxonomy"]
-        return taxonomy(folder / source if isinstance(source, str) else source)
+        return taxonomy(_path(folder, source) if isinstance(source, str) else source)
     make = _WORDS[kind]
     return None if make is None else make()
 
@@ -372,8 +376,8 @@ def _options(place: str, method: str, data: Data, folder: Path) -> dict[str, Any
     """The keyword arguments of the method: the table of its name."""
     for name, known in METHODS.items():
         _check_keys(f"{place} [{name}]", data.get(name, {}), known)
-    options = dict(data.get(method, {}))
-    return options | ({"base": folder / options["base"]} if "base" in options else {})
+    options = dict(data.get(method, {})) if method in METHODS else {}
+    return options | ({"base": _path(folder, options["base"])} if "base" in options else {})
 
 
 def _principles(place: str, data: Data) -> tuple[Principle, ...]:

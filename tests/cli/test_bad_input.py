@@ -215,7 +215,7 @@ COMMANDS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "hierarchy of an unknown column": (["hierarchy", "job.toml", "agee"], ("agee", 'did you mean "age"?')),
     "hierarchy of a sensitive column": (["hierarchy", "job.toml", "condition"], ("no hierarchy",)),
     "hierarchy into a folder": (["hierarchy", "job.toml", "age", "-o", "out"], ("is a folder",)),
-    "hierarchy into nowhere": (["hierarchy", "job.toml", "age", "-o", "a/b/c.csv"], ("cannot write",)),
+    "hierarchy into nowhere": (["hierarchy", "job.toml", "age", "-o", "a/b/c.csv"], ("no folder",)),
     "init of nothing": (["init", "nobody.csv"], ("no file nobody.csv",)),
     "demo of nobody": (["demo", "--rows", "0"], ("--rows",)),
     "demo of too few": (["demo", "--rows", "5"], ("k = 10 is larger than the table",)),

@@ -25,7 +25,9 @@ def no_space(*arguments: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("where", ["os.fsync", "pyarrow.csv.write_csv", "json.dumps", "os.replace", "tempfile.mkdtemp"])
+@pytest.mark.parametrize(
+    "where", ["os.fsync", "pyarrow.csv.write_csv", "json.dumps", "os.replace", "jali.writing.locked"]
+)
 def test_a_full_disk_leaves_nothing_behind(
     ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -38,7 +40,7 @@ def test_a_full_disk_leaves_nothing_behind(
 @pytest.mark.parametrize(
     "command", [["init", "patients.csv", "-o", "new"], ["hierarchy", "job.toml", "age", "-o", "new"]]
 )
-@pytest.mark.parametrize("where", ["os.replace", "tempfile.mkstemp"])
+@pytest.mark.parametrize("where", ["os.replace", "jali.writing.locked"])
 def test_a_full_disk_and_single_files(
     ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, command: list[str], where: str
 ) -> None:
@@ -55,7 +57,7 @@ def test_no_permission_to_write(ward: Any, refused: Any, monkeypatch: pytest.Mon
     def refuse(*arguments: object, **options: object) -> None:
         raise problem
 
-    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    monkeypatch.setattr("jali.writing.locked", refuse)
     line = refused(ward.jali("publish", "job.toml"))
     assert "out" in line
     assert str(problem.strerror) in line
@@ -75,7 +77,7 @@ def test_a_full_disk_for_the_output_itself(published: Any) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("where", ["_write_table", "_write_text", "_digest", "_put"])
+@pytest.mark.parametrize("where", ["_write_table", "_write_text", "_digest", "put_folder"])
 def test_a_crash_while_saving_leaves_the_old_release(
     published: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -96,12 +98,12 @@ def test_a_crash_while_saving_leaves_the_old_release(
 KILLED_WHILE_SAVING = """
 import os, sys
 from jali.releases import store
-put = store._put
+put = store.put_folder
 def die(*arguments):
     if {when!r} == "after":
         put(*arguments)
     os._exit(9)
-store._put = die
+store.put_folder = die
 from jali.cli.app import main
 sys.argv = ["jali", "publish", "job.toml", "--overwrite"]
 main()

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 
 import jali
+from jali import writing
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
-from jali.releases import store
 from jali.releases.generalized import Generalized
 from jali.releases.summary import many
 from oracles.audit import keeps, rounded
@@ -244,7 +244,7 @@ def test_a_failure_at_any_step_leaves_the_old_release(
     old, new = small(), jali.repair(small(), [jali.KAnonymity(3)])
     folder = old.save(tmp_path / "out")
     if not exchange:
-        monkeypatch.setattr(store, "_exchange", lambda first, second: False)
+        monkeypatch.setattr(writing, "_exchange", lambda first, second: False)
     passed = 0
     for failing in range(40):
         calls = iter(range(1000))
@@ -279,8 +279,8 @@ def test_a_folder_without_permission_says_so(tmp_path: Path, monkeypatch: pytest
     def refuse(*arguments: Any, **named: Any) -> str:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(store.tempfile, "mkdtemp", refuse)
-    with pytest.raises(InputError, match=r"cannot write to .*out: got Permission denied; choose another folder"):
+    monkeypatch.setattr(writing, "locked", refuse)
+    with pytest.raises(InputError, match=r"cannot write to .*out: got Permission denied; choose another place"):
         small().save(tmp_path / "out")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali.cli.shared import PATH, emit, json_option, of_release, on_step, quiet_option
-from jali.writing import put_content
+from jali.writing import hold_folder, put_content
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -42,6 +42,7 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     import jali
 
     started = time.perf_counter()
+    click.get_current_context().with_resource(hold_folder(output))
     table = jali.datasets.census(rows=rows, seed=seed)
     _require_own(output, table)
     promises = [jali.KAnonymity(10), jali.EntropyDiversity(6)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jali.cli.shared import PATH, emit, json_option, quiet_option, release_argument
+from jali.cli.shared import PATH, emit, json_option, quiet_option, release_argument, reserve_file
 
 MOST = 10_000
 """Numbers of facts that one call may ask for."""
@@ -34,9 +34,13 @@ def disclosure(
     ("if Ann has flu, so has Bob"), and one who can only rule out K values.
     """
     from jali import disclosure as found
+    from jali.charts import require_form
     from jali.releases.base import load
 
     asked = _numbers(facts)
+    if plot is not None:
+        require_form(plot)
+        reserve_file(plot, overwrite=True)
     known = None if knowledge is None else found.read_knowledge(knowledge)
     published = load(release)
     curve = found.curve(published, asked, sensitive=sensitive)

@@ -17,8 +17,10 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    reserve_release,
     save_new,
     show_values_option,
+    spreadsheet_option,
 )
 from jali.releases.summary import an
 
@@ -30,12 +32,14 @@ from jali.releases.summary import an
 @click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
 @overwrite_option
 @format_option
+@spreadsheet_option
 @json_option
 @quiet_option
 @show_values_option
 def extend(
-    *, release: Path, job: Path, private: Path | None, output: Path, overwrite: bool, form: Any, as_json: bool
-) -> None:
+    *, release: Path, job: Path, private: Path | None, output: Path, overwrite: bool, form: Any, spreadsheet_safe: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Add marginals to an ANGEL release, over the same batches.
 
     Of JOB.toml the input and its columns are read, and the marginals (and joint_k) of its section [angel]. The new
@@ -46,6 +50,7 @@ def extend(
     from jali.releases.angel import Angel
     from jali.releases.base import load
 
+    reserve_release(output, overwrite=overwrite)
     found = load(release)
     if not isinstance(found, Angel):
         raise InputError(f"{release} is {an(found.kind)} release", do="marginals can be added to an ANGEL release only")
@@ -56,5 +61,8 @@ def extend(
     marginals = loaded.options.get("marginals", ())
     joint_k = loaded.options.get("joint_k")
     extended = found.extend(loaded.table(), marginals, keys, joint_k=joint_k, on_step=on_step())
-    save_new(extended, output, overwrite=overwrite, form=form, as_json=as_json)
+    save_new(
+        extended, output, overwrite=overwrite, form=form, as_json=as_json,
+        spreadsheet_safe=spreadsheet_safe or loaded.spreadsheet_safe,
+    )  # fmt: skip
     note(f"publish it in place of {release}; the private file stays as it is")

@@ -17,6 +17,7 @@ from jali.cli.shared import (
     on_step,
     overwrite_option,
     quiet_option,
+    reserve_file,
     show_values_option,
 )
 
@@ -61,17 +62,12 @@ def frontier(
     loaded = Job.load(job)
     if output is not None:
         require_plots()  # before anything takes long
-        if output.is_dir():
-            raise InputError(f"{output} is a folder", do=f"name a file, e.g. {output / 'frontier.html'}")
-        if output.exists() and not overwrite:
-            raise InputError(f"the file {output} exists", do="choose another one, or pass --overwrite")
     for place, what in ((output, "page"), (resume, "file to resume from")):
         if place is not None and loaded.output is not None and loaded.output.resolve() in place.resolve().parents:
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
-        if place is not None and not place.parent.is_dir():
-            do = f"make it, or choose another place for the {what}"
-            raise InputError(f"there is no folder {place.parent}", do=do)
+        if place is not None:
+            reserve_file(place, overwrite=overwrite or place is resume)
     given = {name: value for name, value in changes.items() if value is not None}
     found = loaded.frontier(on_step=on_step(), resume=resume, **given)
     path = None if output is None else found.save(output, overwrite=overwrite)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
 
-from jali.cli.shared import PATH, job_argument, note, overwrite_option, quiet_option, show_values_option
-from jali.writing import put_file
+from jali.cli.shared import (
+    PATH,
+    job_argument,
+    note,
+    overwrite_option,
+    quiet_option,
+    reserve_file,
+    show_values_option,
+)
+from jali.writing import put_content
 
 
 @click.command()
@@ -24,16 +31,21 @@ def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -
     COLUMN is a quasi-identifier of the job. The form is that of ARX: a row per value, a column per level, no header.
     Edit it and name it in the job: { taxonomy = "FILE" }.
     """
-    import jali
+    from jali.encoding.spreadsheet import has_formula
+    from jali.encoding.taxonomy import hierarchy_text
     from jali.job import Job
 
-    found = Job.load(job).table().hierarchy(column)
+    loaded = Job.load(job)
+    if output is not None:
+        reserve_file(output, overwrite=overwrite)
+    found = loaded.table().hierarchy(column)
     if not found.declared:
         note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
+    text = hierarchy_text(found)
     if output is not None:
-        put_file(output, lambda path: jali.write_hierarchy(found, path), overwrite=overwrite)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "hierarchy.csv"
-        jali.write_hierarchy(found, path)
-        click.echo(path.read_text(encoding="utf-8"), nl=False)
+        put_content(output, text, overwrite=overwrite)
+    else:
+        click.echo(text, nl=False)
+    labels = (label for level in found.levels for label in level.texts() if label is not None)
+    if has_formula(labels):
+        note(f"labels of {column} begin with =, +, - or @, which spreadsheets run; edit the file as text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jali.cli.shared import PATH, note, overwrite_option, quiet_option
+from jali.cli.shared import PATH, note, overwrite_option, quiet_option, reserve_file
 from jali.writing import put_content
 
 if TYPE_CHECKING:
@@ -64,8 +64,14 @@ def init(*, data: Path, output: Path, separator: str | None, encoding: str | Non
 
     It lists the columns of DATA and assigns none; of the rows it shows nothing.
     """
-    names = _columns(data, separator, encoding)
+    from jali.errors import InputError
+
+    if not data.is_file():  # a pipe cannot be read again when the job is run
+        raise InputError(f"no file {data}", do="name a CSV or Parquet file")
     to_stdout = str(output) == "-"
+    if not to_stdout:
+        reserve_file(output, overwrite=overwrite)
+    names = _columns(data, separator, encoding)
     folder = Path.cwd() if to_stdout else output.parent
     text = _START.format(
         job="job.toml" if to_stdout else output.name,
@@ -92,15 +98,12 @@ def _columns(path: Path, separator: str | None, encoding: str | None) -> list[st
     """The column names of a file, from its first line or its schema."""
     from jali.errors import InputError
     from jali.sources.delimited import Delimited
+    from jali.sources.files import parquet_columns
 
-    if not path.is_file():
-        raise InputError(f"no file {path}", do="name a CSV or Parquet file")
     with path.open("rb") as start:
         is_parquet = start.read(4) == b"PAR1"
     if is_parquet:
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
+        return parquet_columns(path)
     file = Delimited.opened(str(path), path, separator, encoding)
     names = [name for name in file.header if name]
     if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names) or _repeated(file, names):

@@ -18,8 +18,10 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    reserve_release,
     save_new,
     show_values_option,
+    spreadsheet_option,
 )
 
 
@@ -29,10 +31,13 @@ from jali.cli.shared import (
 @click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
 @overwrite_option
 @format_option
+@spreadsheet_option
 @json_option
 @quiet_option
 @show_values_option
-def inject(*, release: Path, job: Path, output: Path, overwrite: bool, form: Any, as_json: bool) -> None:
+def inject(
+    *, release: Path, job: Path, output: Path, overwrite: bool, form: Any, spreadsheet_safe: bool, as_json: bool
+) -> None:
     """Add marginals to RELEASE that keep the promises of a job.
 
     JOB.toml is the job that RELEASE was published with; its [marginals] section, if any, says how to search. The new
@@ -41,8 +46,12 @@ def inject(*, release: Path, job: Path, output: Path, overwrite: bool, form: Any
     from jali.job import Job
 
     loaded = Job.load(job)
+    reserve_release(output, overwrite=overwrite)
     options = loaded.options if loaded.method == "marginals" else {}
     loaded = replace(loaded, method="marginals", options={**options, "base": release})
     injected = loaded.run(on_step=on_step())
-    save_new(injected, output, overwrite=overwrite, form=form, as_json=as_json)
+    save_new(
+        injected, output, overwrite=overwrite, form=form, as_json=as_json,
+        spreadsheet_safe=spreadsheet_safe or loaded.spreadsheet_safe,
+    )  # fmt: skip
     note(f"publish it instead of {release}: the first release is one of its marginals, or follows from one")

@@ -14,11 +14,14 @@ from jali.cli.shared import (
     job_argument,
     json_option,
     note,
+    note_formulas,
     of_release,
     on_step,
     overwrite_option,
     quiet_option,
+    reserve_release,
     show_values_option,
+    spreadsheet_option,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--private", type=PATH, metavar="FILE", help="Keep the batches of an ANGEL release for its holder.")
 @overwrite_option
 @format_option
+@spreadsheet_option
 @click.option(
     "--auto", is_flag=True, help="Compare all methods, and publish with the one that jali frontier recommends."
 )
@@ -45,6 +49,7 @@ def publish(
     private: Path | None,
     overwrite: bool,
     form: Any,
+    spreadsheet_safe: bool,
     auto: bool,
     dry_run: bool,
     as_json: bool,
@@ -64,12 +69,17 @@ def publish(
     keys = private or loaded.private
     if keys is not None and loaded.method != "angel" and not auto:
         raise InputError("--private is for ANGEL releases", got=f'method = "{loaded.method}"', do="leave it out")
+    safe = spreadsheet_safe or loaded.spreadsheet_safe
+    if folder is not None and not dry_run:
+        _reserve(folder, keys, overwrite=overwrite)
     table = loaded.table()
     compared = loaded.frontier(table, strengths=(), on_step=on_step()) if auto else None
     release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     beside = {"private": keys} if keys is not None and release.kind == "angel" else {}
-    path = None if dry_run or folder is None else release.save(folder, overwrite=overwrite, format=form, **beside)
+    path = None
+    if folder is not None and not dry_run:
+        path = release.save(folder, overwrite=overwrite, format=form, spreadsheet_safe=safe, **beside)
     if as_json:
         told = {} if compared is None else compared.to_dict()
         chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
@@ -83,8 +93,21 @@ def publish(
     tell(table)
     if release.kind == "angel" and keys is None:
         note("no private file was kept, so no marginal can be added later; see --private")
+    if form == "csv":
+        note_formulas(release.formula_columns(), safe=safe)
     if dry_run:
         note("a dry run: nothing was written")
+
+
+def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
+    """See before the work that the release, and its private file if there is one, can be written."""
+    from jali.releases.angel_keys import check_place
+    from jali.writing import hold_file
+
+    reserve_release(folder, overwrite=overwrite)
+    if private is not None:
+        place = check_place(private, folder, overwrite=overwrite)
+        click.get_current_context().with_resource(hold_file(place, overwrite=overwrite, parents=True))
 
 
 def tell(table: Table) -> None:

@@ -16,7 +16,9 @@ from jali.cli.shared import (
     overwrite_option,
     quiet_option,
     release_argument,
+    reserve_release,
     save_new,
+    spreadsheet_option,
 )
 
 
@@ -29,11 +31,13 @@ from jali.cli.shared import (
 )
 @overwrite_option
 @format_option
+@spreadsheet_option
 @json_option
 @quiet_option
 def repair(
-    *, release: Path, job: Path, output: Path, suppress: float, overwrite: bool, form: Any, as_json: bool
-) -> None:
+    *, release: Path, job: Path, output: Path, suppress: float, overwrite: bool, form: Any, spreadsheet_safe: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Suppress what keeps RELEASE from the principles of a job.
 
     Of JOB.toml only [[principles]] is read. The original table is not needed.
@@ -41,6 +45,8 @@ def repair(
     import jali
     from jali.job import requirement
 
-    repaired = jali.repair(release, requirement(job), suppress=suppress)
-    save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json)
+    principles = requirement(job)
+    reserve_release(output, overwrite=overwrite)
+    repaired = jali.repair(release, principles, suppress=suppress)
+    save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json, spreadsheet_safe=spreadsheet_safe)
     note(f"publish it instead of {release}, never beside it: the difference would give groups away")

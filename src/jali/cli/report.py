@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jali.cli.measure import original_table
-from jali.cli.shared import PATH, overwrite_option, quiet_option, reading_options, release_argument
+from jali.cli.shared import PATH, overwrite_option, quiet_option, reading_options, release_argument, reserve_file
 
 
 @click.command()
@@ -33,6 +33,7 @@ def report(
     compares with the original and is marked as confidential wherever it does.
     """
     import jali
+    from jali.charts import require_plots
     from jali.errors import InputError
     from jali.releases.base import load
     from jali.reports.page import require_outside
@@ -40,7 +41,9 @@ def report(
     private = original is not None or job is not None
     if public and private:
         raise InputError("the public edition does not use the original", do="leave out --original and --job")
+    require_plots()
     require_outside(output)
+    reserve_file(output, overwrite=overwrite)
     found = load(release)
     table = original_table(found, original, job, separator, encoding) if private else None
     page = jali.report(found, table, public=public, title=title)

@@ -53,6 +53,10 @@ format_option = click.option(
     help="The files of the release.",
 )  # fmt: skip
 
+spreadsheet_option = click.option(
+    "--spreadsheet-safe", is_flag=True, help="Quote CSV cells that a spreadsheet would run: those after = + - or @."
+)
+
 
 def reading_options(command: Function) -> Function:
     """The options of commands that read a file of original rows without a job."""
@@ -89,20 +93,45 @@ def emit(data: Any) -> None:
     click.echo(json.dumps(_plain(data), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
+def reserve_file(path: Path, *, overwrite: bool) -> None:
+    """See before the work that a file can be written, and keep other processes from it until the command ends."""
+    from jali.writing import hold_file
+
+    click.get_current_context().with_resource(hold_file(path, overwrite=overwrite))
+
+
+def reserve_release(folder: Path, *, overwrite: bool) -> None:
+    """The same for the folder of a release."""
+    from jali.releases.store import hold_release
+
+    click.get_current_context().with_resource(hold_release(folder, overwrite=overwrite))
+
+
+def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
+    """Say which columns hold what a spreadsheet would run, unless it is quoted."""
+    if listed := ", ".join(columns):
+        done = "quoted, as asked" if safe else "pass --spreadsheet-safe to quote them"
+        note(f"texts that begin with =, +, - or @, which spreadsheets run, in {listed}; {done}")
+
+
 def of_release(release: Release) -> dict[str, Any]:
     """What there is to say of a release to whoever made it: its manifest, and every measure."""
     return release.told() | {"metrics": dict(release.manifest.metrics), "levels": getattr(release, "levels", {})}
 
 
-def save_new(release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool) -> None:
+def save_new(
+    release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool, spreadsheet_safe: bool
+) -> None:
     """Save a release that was made from another one, and say what it is."""
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
-    path = release.save(output, overwrite=overwrite, format=form)
+    path = release.save(output, overwrite=overwrite, format=form, spreadsheet_safe=spreadsheet_safe)
     if as_json:
         emit({"path": path} | of_release(release))
     else:
         click.echo(summary)
         click.echo(f"Saved in {path}")
+    if form == "csv":
+        note_formulas(release.formula_columns(), safe=spreadsheet_safe)
 
 
 def _plain(data: Any) -> Any:

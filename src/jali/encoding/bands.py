@@ -144,7 +144,7 @@ def _band(column: str, numbers: pa.Array, begin: int, wide: int, scale: int) -> 
     found = _numbers(numbers)
     largest = float(np.abs(found).max(initial=0))
     if v.is_whole(numbers):
-        if (largest + 1) * scale + abs(begin) < 2**62:
+        if (largest + 1) * scale + abs(begin) + wide < 2**62:
             exact: NDArray[Any] = numbers.cast(pa.int64()).to_numpy()
         else:
             exact = np.array([int(x) for x in numbers.to_pylist()], dtype=object)

@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 
 from jali.encoding import values as v
 from jali.encoding.builder import Builder
+from jali.encoding.fields import any_length
 from jali.encoding.hierarchy import Hierarchy, by_label, from_steps
-from jali.errors import HierarchyError, InputError
+from jali.errors import HierarchyError, InputError, path_of
+from jali.reading import content
+from jali.writing import put_content
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def _label(given: object) -> str:
 
 def _read(path: Path) -> tuple[tuple[str, ...], ...]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"no taxonomy file {path}", do="check the path") from None
     except UnicodeDecodeError:
@@ -142,7 +145,8 @@ def _read(path: Path) -> tuple[tuple[str, ...], ...]:
 
 def _split(text: str, separator: str) -> tuple[tuple[str, ...], ...]:
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    return tuple(tuple(row) for row in rows if row)
+    with any_length():
+        return tuple(tuple(row) for row in rows if row)
 
 
 def _regular(rows: tuple[tuple[str, ...], ...]) -> tuple[bool, bool]:
@@ -152,10 +156,11 @@ def _regular(rows: tuple[tuple[str, ...], ...]) -> tuple[bool, bool]:
 
 def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, separator: str = ";") -> None:
     """Write a hierarchy in the CSV form that ARX reads: a row per value, a column per level."""
-    try:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=separator, lineterminator="\n").writerows(hierarchy.rows())
-    except OSError as problem:
-        raise InputError(
-            f"{path} cannot be written", got=problem.strerror, do="check the folder and its permissions"
-        ) from None
+    put_content(path_of(path), hierarchy_text(hierarchy, separator=separator), overwrite=True)
+
+
+def hierarchy_text(hierarchy: Hierarchy, *, separator: str = ";") -> str:
+    """A hierarchy as the text of such a file."""
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(hierarchy.rows())
+    return out.getvalue()

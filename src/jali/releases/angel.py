@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -232,20 +232,20 @@ class Angel(Release):
 
     def save(
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
-        private: str | Path | None = None,
+        spreadsheet_safe: bool = False, private: str | Path | None = None,
     ) -> Path:  # fmt: skip
         """Write the tables and the manifest into a folder, and with `private` the batches of the original beside it.
 
         Both take their places once every promise is found kept in the written files, or neither does.
         """
+        publish = partial(super().save, folder, overwrite=overwrite, format=format, spreadsheet_safe=spreadsheet_safe)
         if private is None:
-            return super().save(folder, overwrite=overwrite, format=format)
+            return publish()
         if self._keys is None:
             do = "save it when it is made, or leave private out"
             raise InputError("only a release that was just made knows its private file", do=do)
         path = check_place(private, folder, overwrite=overwrite)
-        publish = super().save
-        return write_keys(self._keys, path, lambda: publish(folder, overwrite=overwrite, format=format))
+        return write_keys(self._keys, path, publish, overwrite=overwrite)
 
     # On disk.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from jali.errors import InputError, path_of
 from jali.principles.counts import Ints
 from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_tables import Contents
+from jali.writing import built_file
 
 _BATCH, _COUNT = "batch", "count"
 _DIGEST = b"jali"
@@ -155,24 +155,8 @@ def check_place(private: str | Path, folder: str | Path, *, overwrite: bool) -> 
     return path
 
 
-def write_keys(keys: pa.Table, path: Path, publish: Callable[[], Path]) -> Path:
+def write_keys(keys: pa.Table, path: Path, publish: Callable[[], Path], *, overwrite: bool) -> Path:
     """Write the keys so that they take their place only once the release has taken its own."""
-    building: Path | None = None
-    try:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # only its owner may read it
-            building = Path(name)
-            with os.fdopen(handle, "wb") as file:
-                pq.write_table(keys.replace_schema_metadata({_DIGEST: _digest(keys)}), file)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as problem:
-            reason = problem.strerror or type(problem).__name__
-            raise InputError(f"cannot write to {path}", got=reason, do="choose another place") from None
-        folder = publish()
-        os.replace(building, path)
-        return folder
-    finally:
-        if building is not None:
-            building.unlink(missing_ok=True)
+    own = keys.replace_schema_metadata({_DIGEST: _digest(keys)})
+    with built_file(path, lambda file: pq.write_table(own, file), overwrite=overwrite, private=True, parents=True):
+        return publish()

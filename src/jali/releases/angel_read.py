@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.principles.counts import Ints
 from jali.releases.angel_tables import Contents, GroupTable
-from jali.releases.published import restored
+from jali.releases.published import restored, whole_numbers
 
 
 def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, Any]]) -> Contents:
@@ -25,7 +24,7 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
     batches = tables["batches"]
     if {*tables} != {*told} or next(iter(told)) != "data":
         raise ValueError("the manifest names other tables")
-    entry_batch = _numbers(batches[number]) - 1
+    entry_batch = whole_numbers(batches[number]) - 1
     groups = []
     for name, own in told.items():
         if name == "batches":
@@ -36,7 +35,7 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
             GroupTable(
                 name,
                 tuple(restored(each, table[each["name"]]) for each in own),
-                _numbers(table[number]) - 1 if linked else None,
+                whole_numbers(table[number]) - 1 if linked else None,
                 None if linked or weights is None else _floats(table[weights]),
             )
         )
@@ -48,12 +47,7 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
         if not np.array_equal(weight[entry_batch], shown):
             raise ValueError("a batch shows two weights")
     hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
-    return Contents(tuple(groups), hidden, entry_batch, _numbers(batches[count]), weight, (number, count, weights))
-
-
-def _numbers(column: pa.ChunkedArray) -> Ints:
-    found: Ints = column.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    return Contents(tuple(groups), hidden, entry_batch, whole_numbers(batches[count]), weight, (number, count, weights))
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:

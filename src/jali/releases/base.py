@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jali._version import __version__
 from jali.encoding.native import to_native
+from jali.encoding.spreadsheet import formula_columns
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
@@ -69,9 +70,15 @@ class Manifest:
         """From JSON; a ValueError where something in it is of another shape than `to_dict` gives it."""
         if not all(isinstance(data[name], shape) for name, shape in _SHAPES.items()):
             raise ValueError("not a manifest")
-        figures = (*data["metrics"].values(), data["counts"]["rows"])
+        counts = data["counts"]
+        counted = [counts[name] for name in ("rows", "people", "one_row_per_person_assumed")]
+        counted += [counts.get(name, 0) for name in ("groups", "suppressed")]
+        figures = (*data["metrics"].values(), *counted)
         texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
         if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
+            raise ValueError("not a manifest")
+        levels = data["method"].get("levels", {})
+        if not isinstance(levels, Mapping) or not all(isinstance(level, int) for level in levels.values()):
             raise ValueError("not a manifest")
         return cls(
             data["kind"],
@@ -155,11 +162,33 @@ class Release(ABC):
         counts = self.counts()
         return {repr(principle): bool(principle.holds(counts).all()) for principle in self.principles}
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
-        """Write data and manifest into a folder, atomically, once every promise is found kept in the written files."""
-        self.verify()
-        manifest = self.told() | {"columns": self.columns_facts()}
-        return store.write(folder, self.tables, manifest, overwrite=overwrite, form=format, check=self._check_files)
+    def formula_columns(self) -> tuple[str, ...]:
+        """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
+        kinds = {facts["name"]: facts["kind"] for facts in self.columns_facts()}
+        return tuple(dict.fromkeys(name for table in self.tables.values() for name in formula_columns(table, kinds)))
+
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
+        spreadsheet_safe: bool = False,
+    ) -> Path:  # fmt: skip
+        """Write data and manifest into a folder, atomically, once every promise is found kept in the written files.
+
+        `spreadsheet_safe` puts an apostrophe before each CSV cell that a spreadsheet would run; `load` removes it.
+        """
+        with store.hold_release(folder, overwrite=overwrite):
+            self.verify()
+            return store.write(
+                folder, self.tables, self._written_facts(), overwrite=overwrite, form=format, check=self._check_files,
+                texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
+            )  # fmt: skip
+
+    def _written_facts(self) -> dict[str, Any]:
+        """The manifest as it is written, but for the files."""
+        return self.told() | {"columns": self.columns_facts()}
+
+    def _pictures(self) -> dict[str, str]:
+        """The files that are written beside the tables."""
+        return {}
 
     def _read_back(self, folder: Path) -> Release:
         """The release that stands in the finished files."""
@@ -219,6 +248,7 @@ def load(folder: str | Path) -> Release:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:
         release: Release = kinds[kind].from_tables(tables, manifest)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, pa.ArrowException):
+        _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
         raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
     return release

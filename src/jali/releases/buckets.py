@@ -21,7 +21,7 @@ from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, Ints
 from jali.releases.base import Manifest, Release, fresh_order
-from jali.releases.published import Published, restored
+from jali.releases.published import Published, restored, whole_numbers
 
 Floats = NDArray[np.float64]
 
@@ -199,13 +199,13 @@ class Buckets(Release):
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
         told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
         number, count, weights = names["bucket"], names["count"], names.get("weights")
-        bucket, entry_bucket = _numbers(individuals[number]) - 1, _numbers(buckets[number]) - 1
+        bucket, entry_bucket = whole_numbers(individuals[number]) - 1, whole_numbers(buckets[number]) - 1
         contents = Contents(
             tuple(restored(f, individuals[f["name"]]) for f in told if f["role"] != "sensitive"),
             bucket,
             tuple(restored(f, buckets[f["name"]]) for f in told if f["role"] == "sensitive"),
             entry_bucket,
-            _numbers(buckets[count]),
+            whole_numbers(buckets[count]),
             None if weights is None else _weights(individuals[weights], bucket),
             (number, count, weights),
         )
@@ -221,12 +221,6 @@ class Buckets(Release):
         from jali.releases.summary import bucket_summary
 
         return bucket_summary(self)
-
-
-def _numbers(column: pa.ChunkedArray) -> Ints:
-    """A column of whole numbers, as it was read back."""
-    found: Ints = column.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
 
 
 def _weights(column: pa.ChunkedArray, bucket: Ints) -> Floats:

@@ -24,11 +24,10 @@ from jali.graphical.privacy import Checker, Verdict
 from jali.graphical.privacy_bounds import smallest_group
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases import store
 from jali.releases.base import Manifest, Release, load
 from jali.releases.chains import Chain, chain_of
 from jali.releases.independence import drawn, sentences
-from jali.releases.published import Published
+from jali.releases.published import Published, whole_numbers
 from jali.releases.summary import cost_lines, many
 from jali.show import joined
 
@@ -190,17 +189,13 @@ class Marginals(Release):
         """What the manifest says of each column."""
         return [chain.to_dict() for chain in self.chains]
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv") -> Path:
-        """Write the marginals, the manifest and the picture, atomically, once every promise is found kept in them."""
-        self.verify()
-        told = {
-            "columns": self.columns_facts(),
-            "marginals": [marginal.levels for marginal in self.marginals],
-        }
-        return store.write(
-            folder, self.tables, self.told() | told, overwrite=overwrite, form=format,
-            check=self._check_files, texts={PICTURE: self.picture().svg_file()},
-        )  # fmt: skip
+    def _written_facts(self) -> dict[str, Any]:
+        """The manifest as it is written, with the levels of each marginal."""
+        return super()._written_facts() | {"marginals": [marginal.levels for marginal in self.marginals]}
+
+    def _pictures(self) -> dict[str, str]:
+        """The picture beside the tables."""
+        return {PICTURE: self.picture().svg_file()}
 
     def _check_files(self, folder: Path) -> None:
         """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
@@ -258,7 +253,7 @@ def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table
         codes = np.array([number[text] for text in table[name].to_pylist()], dtype=np.int64)
         columns.append((names.index(name), codes, len(number)))
     columns.sort(key=lambda column: column[0])
-    n = table[free_name("people", levels)].cast(pa.string()).cast(pa.int64()).to_numpy()
+    n = whole_numbers(table[free_name("people", levels)])
     rank, first = combine([(codes, nodes) for _, codes, nodes in columns], table.num_rows)
     if not columns or len(first) != table.num_rows or (n < 1).any():
         raise ValueError("a marginal has a cell twice, or one with nobody")

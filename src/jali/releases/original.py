@@ -204,7 +204,11 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
 
 def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
-    return {column.name: _builder(column) for column in release.of_role("quasi")}
+    try:
+        return {column.name: _builder(column) for column in release.of_role("quasi")}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, AssertionError, SyntaxError):
+        what = "the manifest does not say how the quasi-identifiers are read"
+        raise InputError(what, do="get the release again, or name the job it was published with") from None
 
 
 def _builder(column: Published) -> Builder:

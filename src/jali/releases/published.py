@@ -129,6 +129,7 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     labels, codes = _encoded(column, known)
     if role == "quasi":
         hierarchy = facts["hierarchy"]
+        _require_nodes(hierarchy)
         texts = labels.to_pylist()
         if "display" in hierarchy:
             if hierarchy["display"] == "pdf":
@@ -148,7 +149,28 @@ def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
     sensitive = Sensitive(name, tuple(facts["judged_values"]), facts["ordered"], tree)
     number = dict(zip(facts["values"], facts["judged_as"], strict=True))
     of_node = np.array([number[label] for label in labels.to_pylist()], dtype=np.int64)
+    if len(of_node) and not 0 <= of_node.min() <= of_node.max() < len(sensitive):
+        raise ValueError("a value is judged as one that is not there")
     return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
+
+
+def _require_nodes(hierarchy: Mapping[str, Any]) -> None:
+    """Raise ValueError where a node of a saved hierarchy is named by no text, or has a member that is no leaf."""
+    above = [label for level in hierarchy.get("levels", ()) for label in level["labels"]]
+    named = [*above, *hierarchy.get("labels", ()), *hierarchy.get("leaves", ())]
+    if not all(name is None or isinstance(name, str) for name in named):
+        raise ValueError("a node has a name that is no text")
+    members = [member for node in hierarchy.get("members", ()) for member in node]
+    if not all(isinstance(member, int) and 0 <= member < len(hierarchy["leaves"]) for member in members):
+        raise ValueError("a member of a node is no leaf")
+
+
+def whole_numbers(column: pa.ChunkedArray) -> Ints:
+    """A column of whole numbers that was saved; a ValueError where one is missing."""
+    if column.null_count:
+        raise ValueError("a number is missing")
+    found: Ints = column.cast(pa.string()).cast(pa.int64()).to_numpy().astype(np.int64)
+    return found
 
 
 def _encoded(column: pa.ChunkedArray, known: list[str | None]) -> tuple[pa.Array, NDArray[np.integer]]:

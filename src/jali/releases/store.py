@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import ctypes
 import hashlib
 import json
 import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -21,9 +17,13 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from jali.encoding import values as v
+from jali.encoding.fields import any_length, in_blocks
+from jali.encoding.spreadsheet import quoted, unquoted
 from jali.errors import InputError, path_of
+from jali.writing import Place, hold, put_folder, reason, sync
 
 MANIFEST = "manifest.json"
+SPREADSHEET_SAFE = "spreadsheet_safe"
 FORMAT_VERSION = 1
 Format = Literal["csv", "parquet"]
 
@@ -37,36 +37,54 @@ def write(
     form: Format,
     check: Callable[[Path], None],
     texts: Mapping[str, str] = MappingProxyType({}),
+    spreadsheet_safe: bool = False,
 ) -> Path:
     """Write the tables and the manifest into a folder; a crash leaves what was there before, or all of the new.
 
-    `texts` are further files, such as pictures. `check` looks at the finished files before they take their place; what
-    it raises leaves everything as it was.
+    `texts` are further files, such as pictures. `spreadsheet_safe` quotes what a spreadsheet would run. `check` looks
+    at the finished files before they take their place; what it raises leaves everything as it was.
     """
-    target = Path(os.path.realpath(path_of(folder)))
     if form not in ("csv", "parquet"):
         raise InputError('format must be "csv" or "parquet"', got=repr(form))
-    try:
-        _check_target(target, overwrite)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # nobody else may look into it
-    except OSError as problem:
-        raise InputError(f"cannot write to {folder}", got=_reason(problem), do="choose another folder") from None
-    try:
-        building = work / "new"
-        building.mkdir()
-        for name, text in texts.items():
-            _write_text(building / name, text)
-        _build(building, tables, manifest, form, tuple(texts))
-        check(building)
-        _put(building, target, work / "old")
-    except OSError as problem:
-        do = "free some space or choose another folder"
-        raise InputError(f"cannot write to {folder}", got=_reason(problem), do=do) from None
-    finally:
-        if not (work / "old").exists():  # else a release that could not be put back: the only copy
-            shutil.rmtree(work, ignore_errors=True)
+    if spreadsheet_safe and form == "csv":  # a spreadsheet runs nothing of what Parquet files hold
+        kinds = {facts["name"]: facts["kind"] for facts in manifest["columns"]}
+        tables = {name: quoted(table, kinds) for name, table in tables.items()}
+        manifest = manifest | {SPREADSHEET_SAFE: True}
+    with hold_release(folder, overwrite=overwrite) as place:
+        before = _identity(place.target)
+        try:
+            place.building.mkdir(mode=0o700)  # nobody else may look into it
+            place.new.mkdir()
+            for name, text in texts.items():
+                _write_text(place.new / name, text)
+            _build(place.new, tables, manifest, form, tuple(texts))
+            check(place.new)
+            if _identity(place.target) != before:  # by a process that no lock keeps out, on another machine perhaps
+                raise InputError(f"{folder} was replaced meanwhile", do="look at what is there now, and save again")
+            put_folder(place)
+        except OSError as problem:
+            do = "free some space or choose another folder"
+            raise InputError(f"cannot write to {folder}", got=reason(problem), do=do) from None
     return Path(folder)
+
+
+@contextmanager
+def hold_release(folder: str | Path, *, overwrite: bool) -> Iterator[Place]:
+    """Hold a folder in which a release can be written; an InputError where it cannot."""
+    target = Path(os.path.realpath(path_of(folder)))
+    _check_target(folder, target, overwrite)  # before anything is made for it
+    with hold(folder, parents=True) as place:
+        _check_target(folder, target, overwrite)  # again, now that nobody else writes there
+        yield place
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Which folder stands at a path, if any."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _build(
@@ -81,14 +99,17 @@ def _build(
         files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)[0]}
     facts = {"format_version": FORMAT_VERSION, **manifest, "files": files}
     _write_text(building / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    _sync(building)
+    sync(building)
 
 
-def _check_target(target: Path, overwrite: bool) -> None:
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file", do="name a folder")
-    if not target.is_dir() or not any(target.iterdir()):
-        return
+def _check_target(folder: str | Path, target: Path, overwrite: bool) -> None:
+    try:
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{target} is a file", do="name a folder")
+        if not target.is_dir() or not any(target.iterdir()):
+            return
+    except OSError as problem:
+        raise InputError(f"cannot write to {folder}", got=reason(problem), do="choose another folder") from None
     if not overwrite:
         raise InputError(f"the folder {target} is not empty", do="choose another one, or pass overwrite (--overwrite)")
     if not _is_release(target):
@@ -105,12 +126,8 @@ def release_files(folder: Path) -> set[str]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return {MANIFEST, *manifest["files"]} if {"format_version", "jali", "kind"} <= set(manifest) else set()
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, RecursionError):
         return set()
-
-
-def _reason(problem: OSError) -> str:
-    return problem.strerror or type(problem).__name__
 
 
 def _write_table(table: pa.Table, path: Path, form: Format) -> None:
@@ -121,8 +138,7 @@ def _write_table(table: pa.Table, path: Path, form: Format) -> None:
             pacsv.write_csv(table, file, pacsv.WriteOptions(quoting_style="needed", batch_size=65536))
         else:
             pq.write_table(table, file)
-        file.flush()
-        os.fsync(file.fileno())
+    sync(path)
 
 
 def _as_read(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
@@ -131,10 +147,8 @@ def _as_read(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _write_text(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    path.write_text(text, encoding="utf-8")
+    sync(path)
 
 
 def _digest(path: Path) -> tuple[str, int]:
@@ -147,47 +161,12 @@ def _digest(path: Path) -> tuple[str, int]:
     return digest.hexdigest(), breaks
 
 
-def _put(building: Path, target: Path, aside: Path) -> None:
-    """Put the finished folder in its place, in one step where the system can."""
-    if not target.exists() or not any(target.iterdir()):
-        os.replace(building, target)
-    elif not _exchange(building, target):
-        try:
-            os.replace(target, aside)
-            os.replace(building, target)
-        except BaseException:
-            if aside.exists():
-                os.replace(aside, target)
-            raise
-        shutil.rmtree(aside, ignore_errors=True)
-    with contextlib.suppress(OSError):  # the release is in place; some file systems cannot sync a folder
-        _sync(target.parent)
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Swap two folders atomically (Linux); False where that cannot be done."""
-    if not sys.platform.startswith("linux"):
-        return False
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
-        return False
-    at_cwd, exchange = -100, 2
-    return bool(renameat2(at_cwd, os.fsencode(first), at_cwd, os.fsencode(second), exchange) == 0)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
     folder = path_of(folder)
     manifest = _manifest(folder)
     tables = {}
+    safe = manifest.pop(SPREADSHEET_SAFE, False) is True
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
             raise InputError(f"the manifest of {folder} names a file outside its folder", do="get the release again")
@@ -199,10 +178,11 @@ def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
             if digest != facts["sha256"]:
                 raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
             if facts["table"] is not None:  # else a picture beside the tables
-                tables[facts["table"]] = _read_table(file, broken=breaks != facts["rows"] + 1)
+                table = _read_table(file, broken=breaks != facts["rows"] + 1)
+                tables[facts["table"]] = unquoted(table) if safe else table
         except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
-            reason = _reason(problem) if isinstance(problem, OSError) else "not a table"
-            raise InputError(f"{file} cannot be read", got=reason, do="get the release again") from None
+            got = reason(problem) if isinstance(problem, OSError) else "not a table"
+            raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
     return tables, manifest
 
 
@@ -215,8 +195,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         version, files = manifest["format_version"], manifest["files"]
         well_formed = all(_is_file(facts) for facts in files.values())
     except OSError as problem:
-        raise InputError(f"{path} cannot be read", got=_reason(problem)) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} cannot be read", got=reason(problem)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed, version = False, FORMAT_VERSION
     if not well_formed:
         raise InputError(f"{path} is not a manifest that jali can read", do="name a folder that jali wrote")
@@ -237,16 +217,15 @@ def _read_table(path: Path, *, broken: bool) -> pa.Table:
     """A table as text; `broken`: some value holds a line break, so that lines cannot be read side by side."""
     if path.suffix == ".parquet":
         return pq.read_table(path)
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file, any_length():
         header = next(csv.reader(file), [])
-    return pacsv.read_csv(
-        path,
-        pacsv.ReadOptions(block_size=1 << 24 if broken else 1 << 20),
-        pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False),  # an empty line is a missing value
-        pacsv.ConvertOptions(
-            column_types=dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())),
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
+    convert = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())), null_values=[""],
+        strings_can_be_null=True, quoted_strings_can_be_null=False,
+    )  # fmt: skip
+    parse = pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False)  # an empty line is a missing value
+
+    def read(size: int) -> pa.Table:
+        return pacsv.read_csv(path, pacsv.ReadOptions(block_size=size), parse, convert)
+
+    return in_blocks(read, 1 << 24 if broken else 1 << 20, path)

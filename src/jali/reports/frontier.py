@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from jali.reports.frontier_strengths import Knob, knob
 from jali.reports.frontier_text import reasons, table_of_text
 from jali.utility.loss import inferred_beside
 from jali.utility.queries import Workload, workload
-from jali.writing import put_content
+from jali.writing import hold_file, put_content
 
 QUERIES = 200
 VOLUME = 0.05
@@ -120,7 +121,8 @@ class Frontier:
         from jali.reports.frontier_page import page
 
         target = path_of(path)
-        put_content(target, page(self), overwrite=overwrite)
+        with hold_file(target, overwrite=overwrite):  # before the page is made
+            put_content(target, page(self), overwrite=overwrite)
         return target
 
     def _repr_html_(self) -> str:
@@ -162,8 +164,17 @@ def frontier(
     require_two(table)
     _check(table, turned.requirement)
     asked = workload(table, queries, volume=volume, seed=seed)
-    made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table))
     every = [(method, value) for value in turned.values(strengths) for method in chosen]
+    with nullcontext() if resume is None else hold_file(resume, overwrite=True):
+        made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table))
+        points = _points(made, every, on_step)
+    return Frontier(
+        points, turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
+        asked.volume, made.options,
+    )  # fmt: skip
+
+
+def _points(made: _Run, every: list[tuple[Method, Number]], on_step: Step | None) -> tuple[Point, ...]:
     points = []
     with watched("comparing methods", on_step) as step:
         for done, (method, value) in enumerate(every):
@@ -171,10 +182,7 @@ def frontier(
             # what a method reports of its own progress only keeps the whole run interruptible
             points.append(made.point(method, value, lambda _d, _t, done=done: step(done, len(every))))  # type: ignore[misc]
         step(len(every), len(every))
-    return Frontier(
-        tuple(points), turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
-        asked.volume, made.options,
-    )  # fmt: skip
+    return tuple(points)
 
 
 def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options: Sections) -> frozenset[str]:

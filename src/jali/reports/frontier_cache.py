@@ -16,6 +16,7 @@ from jali._version import __version__
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.parameters import Number
+from jali.reading import content
 from jali.reports.frontier_points import Point
 from jali.writing import put_content
 
@@ -79,7 +80,7 @@ def _foreign(path: Path | None) -> InputError:
 
 def _parsed(path: Path) -> Any:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(content(path).decode("utf-8"))
         known = found["about"] == ABOUT and all(isinstance(found[key], str) for key in ("salt", "table"))
         if not known or not isinstance(found["points"], dict):
             raise ValueError

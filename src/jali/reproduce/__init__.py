@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from pathlib import Path
 
 from jali.charts import require_plots
 from jali.errors import InputError, nearest
 from jali.progress import Step, watched
 from jali.reproduce.report import Report
+from jali.writing import hold_folder
 
 __all__ = ["PAPERS", "Report", "run"]
 
@@ -39,11 +41,10 @@ def run(
         raise InputError(f'no paper "{name}" to reproduce', do=nearest(name, PAPERS))
     if out is not None:
         require_plots()
-        if Path(out).exists() and not Path(out).is_dir():
-            raise InputError(f"{out} is a file", do="name a folder to write into")
-    module = importlib.import_module(PAPERS[name])
-    with watched(f"reproducing {name}", on_step) as step:
-        report: Report = module.report(adult, quick=quick, on_step=step)
-    if out is not None:
-        report.write(out)
+    with nullcontext() if out is None else hold_folder(out):
+        module = importlib.import_module(PAPERS[name])
+        with watched(f"reproducing {name}", on_step) as step:
+            report: Report = module.report(adult, quick=quick, on_step=step)
+        if out is not None:
+            report.write(out)
     return report

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from jali.errors import InputError, InternalError, nearest
+from jali.writing import put_content
 
 Cell: TypeAlias = str | int | float | None
 """A text or a number; None where nothing satisfies the requirement."""
@@ -60,6 +62,12 @@ class Figure:
         lines = [self.title, "", *aligned(self.header, self.shown())]
         return "\n".join(lines + [""] * bool(self.notes) + [f"note: {note}" for note in self.notes])
 
+    def csv(self) -> str:
+        """The figure as the text of a CSV file."""
+        out = io.StringIO(newline="")
+        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
+        return out.getvalue()
+
     def markdown(self, *, plot: bool) -> str:
         """The figure as a section of Markdown, with its plot if that was drawn."""
         rows = [self.header, ("---",) * len(self.header), *self.shown()]
@@ -99,14 +107,13 @@ class Report:
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
-            for figure in self.figures:
-                with open(folder / f"{figure.name}.csv", "w", encoding="utf-8", newline="") as file:
-                    csv.writer(file, lineterminator="\n").writerows([figure.header, *figure.rows])
-                if figure.panels:
-                    draw(figure, folder)
         except OSError as problem:
             raise InputError(f"cannot write into {folder}", got=problem.strerror, do="name another folder") from None
+        put_content(folder / "report.md", self.markdown(), overwrite=True)
+        for figure in self.figures:
+            put_content(folder / f"{figure.name}.csv", figure.csv(), overwrite=True)
+            if figure.panels:
+                draw(figure, folder)
         return folder
 
 

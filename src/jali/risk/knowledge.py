@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from jali.errors import InputError, listed, nearest, one_of, path_of, told
+from jali.reading import content
 
 FORM = '[{"if": [[person, value], …], "then": [[person, value], …]}, …], a person is a row number or [bucket, index]'
 """The JSON form of knowledge, in one line."""
@@ -125,7 +126,7 @@ def read_knowledge(path: str | Path) -> tuple[Implication, ...]:
     """Knowledge from a JSON file."""
     path = path_of(path)
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(content(path).decode("utf-8"))
     except OSError as problem:
         raise InputError(f"cannot read {path}", got=problem.strerror or type(problem).__name__) from None
     except ValueError:  # JSON that is none, or bytes that are no text

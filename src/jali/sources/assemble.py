@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jali.encoding import values as v
 from jali.encoding.builder import Builder
+from jali.encoding.fields import LARGEST
 from jali.encoding.table import Column, Role, Table
 from jali.errors import HierarchyError, InputError, InternalError
 from jali.sources.raw import Raw, raw, refuse_infinite
@@ -20,6 +21,8 @@ from jali.sources.roles import Missing, Roles, roles_of
 
 __all__ = ["Missing", "Roles", "assemble", "roles_of"]
 
+LONG = 1 << 20
+"""A value of more bytes is long: a few rows of them are as much text as a column can hold."""
 _WORKERS = 4  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
 
 
@@ -93,8 +96,20 @@ def _column(name: str, role: Role, found: Raw, values: pa.Array, builder: Builde
         raise InternalError(f'column "{name}" has a value outside its own domain')
     smallest: type[np.integer] = np.uint8 if len(domain) <= 2**8 else np.uint16 if len(domain) <= 2**16 else np.int32
     codes = found.codes(position.astype(smallest))
+    _refuse_too_much_text(name, domain, codes)
     hierarchy = None if builder is None else builder.build(name, domain, declared=declared)
     return Column(name, role, domain, codes, hierarchy, builder is not None and builder.judges_groups)
+
+
+def _refuse_too_much_text(name: str, domain: pa.Array, codes: NDArray[np.integer]) -> None:
+    """Raise InputError where long values, each in many rows, would be more text than a published column can hold."""
+    if v.kind_of(domain) != "text":
+        return
+    lengths = pc.binary_length(domain).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    if int(lengths.max(initial=0)) < LONG or int(lengths[codes].sum()) <= LARGEST:
+        return
+    what = f'column "{name}" holds values of more than {LONG:,} bytes, in all more than {LARGEST:,}'
+    raise InputError(what, do="leave the column out, or shorten its values")
 
 
 def _as_kind(name: str, found: Raw, kind: v.Kind) -> pa.Array:

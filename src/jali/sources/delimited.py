@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from jali.encoding.fields import any_length, in_blocks
 from jali.errors import InputError
 
 _SEPARATORS = (",", ";", "\t", "|")
@@ -50,15 +51,16 @@ class Delimited:
         separator = detect_separator(text) if separator is None else separator
         if len(separator) != 1 or separator in '"\r\n':
             raise InputError("the separator of a CSV file is one character", got=repr(separator))
-        header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
+        with any_length():
+            header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
         return cls(name, source, packed, encoding, separator, header)
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The wanted columns as dictionaries of text: every value keeps the form it has in the file."""
         try:
-            table = None if self.packed or self.encoding != "utf-8" else self._read(wanted, newlines=False)
-            if table is None or table.num_rows + 1 != self._lines():
-                table = self._read(wanted, newlines=True)  # some line is empty or ends within quotes
+            by_line = not self.packed and self.encoding == "utf-8" and self._each_line_is_a_row()
+            table = self._read(wanted, newlines=not by_line)  # line by line is faster
+            if not by_line:
                 self._refuse_open_quote()
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError) as problem:
             raise self._why(wanted) from problem
@@ -66,29 +68,36 @@ class Delimited:
 
     def _read(self, wanted: list[str], *, newlines: bool) -> pa.Table:
         text = pa.dictionary(pa.int32(), pa.string())
-        with _open(self.source, self.packed) as file:
-            return pacsv.read_csv(
-                file,
-                pacsv.ReadOptions(block_size=_BLOCK, encoding=self.encoding),
-                pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=newlines),
-                pacsv.ConvertOptions(
-                    include_columns=wanted, column_types=dict.fromkeys(wanted, text), null_values=[""],
-                    strings_can_be_null=True, quoted_strings_can_be_null=False,
-                ),
-            )  # fmt: skip
+        parse = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=newlines)
+        convert = pacsv.ConvertOptions(
+            include_columns=wanted, column_types=dict.fromkeys(wanted, text), null_values=[""],
+            strings_can_be_null=True, quoted_strings_can_be_null=False,
+        )  # fmt: skip
+
+        def read(size: int) -> pa.Table:
+            with _open(self.source, self.packed) as file:
+                return pacsv.read_csv(file, pacsv.ReadOptions(block_size=size, encoding=self.encoding), parse, convert)
+
+        as_it_stands = self.encoding == "utf-8" and not self.packed
+        return in_blocks(read, _BLOCK, self.source if as_it_stands else None)
 
     def _bytes(self) -> Iterator[bytes]:
         with _open(self.source, self.packed) as file:
             while block := file.read(_HEAD):  # small enough to stay in the cache
                 yield block
 
-    def _lines(self) -> int:
-        """How many lines the file has; the last one may lack its end."""
-        lines, last = 0, b""
+    def _each_line_is_a_row(self) -> bool:
+        """Whether no line break stands within quotes: an even number of quotes stands before each."""
+        before = 0
         for block in self._bytes():
-            lines += int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))  # twice as fast as count
-            last = block[-1:]
-        return lines + (last != b"\n")
+            if b'"' in block or before % 2:
+                letters = np.frombuffer(block, dtype=np.uint8)
+                quotes = np.flatnonzero(letters == ord('"'))
+                ends = np.flatnonzero((letters == ord("\n")) | (letters == ord("\r")))
+                if ((before + np.searchsorted(quotes, ends)) % 2).any():
+                    return False
+                before += len(quotes)
+        return before % 2 == 0
 
     def _rows(self, *, strict: bool) -> Iterator[list[str]]:
         """The rows as Python reads them, the header first, empty lines left out; slow, for explaining errors."""
@@ -103,8 +112,9 @@ class Delimited:
             return
         read = 0
         try:
-            for _ in self._rows(strict=True):
-                read += 1
+            with any_length():
+                for _ in self._rows(strict=True):
+                    read += 1
         except csv.Error as problem:
             if "end of data" in str(problem):
                 what = f"{self.name}: a quote that opens in row {read} is never closed"
@@ -114,16 +124,17 @@ class Delimited:
         """Which row of the file is broken, without showing what stands in it."""
         places = [self.header.index(name) for name in wanted]
         try:
-            for number, row in enumerate(self._rows(strict=False)):
-                where = f"row {number}" if number else "the header"
-                if len(row) != len(self.header):
-                    return InputError(
-                        f"{self.name}: {where} has {len(row)} fields",
-                        got=f"{len(self.header)} in the header",
-                        do="correct the row or pass separator= (--separator)",
-                    )
-                if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
-                    return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
+            with any_length():
+                for number, row in enumerate(self._rows(strict=False)):
+                    where = f"row {number}" if number else "the header"
+                    if len(row) != len(self.header):
+                        return InputError(
+                            f"{self.name}: {where} has {len(row)} fields",
+                            got=f"{len(self.header)} in the header",
+                            do="correct the row or pass separator= (--separator)",
+                        )
+                    if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
+                        return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
         except (csv.Error, UnicodeError):
             pass
         do = "check separator= and encoding= (--separator and --encoding)"
@@ -161,7 +172,8 @@ def detect_separator(text: str) -> str:
     for separator in _SEPARATORS:
         try:
             rows = csv.reader(io.StringIO(lines, newline=""), delimiter=separator)
-            widths = [len(row) for row in rows if row]
+            with any_length():
+                widths = [len(row) for row in rows if row]
         except csv.Error:
             continue
         if widths and widths[0] > most and widths.count(widths[0]) >= 0.9 * len(widths):

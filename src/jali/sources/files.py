@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 from jali.encoding import values as v
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
+from jali.reading import content, drained, is_regular
 from jali.sources.assemble import assemble
 from jali.sources.delimited import Delimited, detect_separator
 from jali.sources.roles import Missing, Roles, roles_of
@@ -39,13 +41,14 @@ def read(
     """
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain)
     if str(path) == "-":
-        return _read_csv("standard input", sys.stdin.buffer.read(), roles, separator, encoding)
+        data = drained("standard input", lambda: sys.stdin.buffer.read(1 << 20))
+        return _read_csv("standard input", data, roles, separator, encoding)
     path = path_of(path)
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder", do="name a CSV or Parquet file")
-        if not path.is_file():  # a pipe can be read only once; a missing file says so here
-            return _read_csv(str(path), path.read_bytes(), roles, separator, encoding)
+        if not is_regular(path):  # a pipe can be read only once; a missing file says so here
+            return _read_csv(str(path), content(path), roles, separator, encoding)
         with path.open("rb") as file:
             head = file.read(4)
         if head == b"PAR1" or (head and path.suffix.lower() in (".parquet", ".pq")):
@@ -62,17 +65,29 @@ def read(
 
 
 def _read_parquet(path: Path, roles: Roles) -> Table:
-    try:
+    with _readable_parquet(path):
         schema = pq.read_schema(path)
         roles.check(list(schema.names))
         wanted = [name for name, _ in roles.named()]
         texts = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read(columns=wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError):
-        raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
     columns = {name: table[name] for name in wanted}
     return assemble(columns, roles, known=list(schema.names), origin="arrow")
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """The column names of a Parquet file."""
+    with _readable_parquet(path):
+        return list(pq.read_schema(path).names)
+
+
+@contextmanager
+def _readable_parquet(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
 
 
 def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | None, encoding: str | None) -> Table:

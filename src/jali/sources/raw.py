@@ -50,6 +50,7 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
     for chunk in column.chunks or [pa.array([], column.type)]:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else _encodable(name, chunk, kind).dictionary_encode()
         dictionary = _plain(name, encoded.dictionary, kind)
+        _refuse_broken_text(name, dictionary)
         indices = encoded.indices
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(len(dictionary))
@@ -78,6 +79,14 @@ def refuse_infinite(name: str, found: Raw, values: pa.Array) -> None:
         raise InputError(
             f'column "{name}" holds an infinite number{found.where(at)}', do="replace it or leave it empty"
         )
+
+
+def _refuse_broken_text(name: str, values: pa.Array) -> None:
+    """Raise InputError for bytes that a file calls text and that are none."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError(f'column "{name}" holds text that is not valid UTF-8', do="write it again as UTF-8") from None
 
 
 def _encodable(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
