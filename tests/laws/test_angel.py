@@ -445,6 +445,19 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     assert names == {"out", "foreign", "keys.parquet", "foreign.parquet", "nothing.parquet"}
 
 
+def test_the_private_file_never_lies_in_a_release_folder(tmp_path: Path) -> None:
+    """Neither in its own nor in another one, nor deeper in one, nor by way of a link; and nothing is left behind."""
+    original = table(1)
+    release = jali.angelize(original, jali.FrequencyDiversity(2), k=3)
+    jali.generalize(original, [jali.KAnonymity(3)]).save(tmp_path / "other")
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    before = sorted(tmp_path.rglob("*"))
+    for place in ("other/keys.parquet", "other/deep/er/keys.parquet", "link/keys.parquet", "own/keys.parquet"):
+        with pytest.raises(InputError, match="must not lie in the folder"):
+            release.save(tmp_path / "own", private=tmp_path / place)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_private_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     """Whatever was done to it; also what every count would bear out: two people with one value in swapped batches."""
     original = table(2)

@@ -57,6 +57,7 @@ def frontier(
     from jali.charts import require_plots
     from jali.errors import InputError
     from jali.job import Job
+    from jali.releases.store import within_release
 
     loaded = Job.load(job)
     if output is not None:
@@ -66,7 +67,10 @@ def frontier(
         if output.exists() and not overwrite:
             raise InputError(f"the file {output} exists", do="choose another one, or pass --overwrite")
     for place, what in ((output, "page"), (resume, "file to resume from")):
-        if place is not None and loaded.output is not None and loaded.output.resolve() in place.resolve().parents:
+        published = (
+            loaded.output is not None and place is not None and loaded.output.resolve() in place.resolve().parents
+        )
+        if place is not None and (published or within_release(place)):
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
         if place is not None and not place.parent.is_dir():

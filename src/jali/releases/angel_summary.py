@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jali.releases.summary import ATTACKER, NOT_COVERED, column_line, cost_lines, many
+from jali.releases.summary import ATTACKER, NOT_COVERED, beyond, column_line, cost_lines, many
 
 if TYPE_CHECKING:
     from jali.releases.angel import Angel
@@ -17,7 +17,7 @@ def not_covered(release: Angel) -> tuple[str, ...]:
     """What the promises of an ANGEL release do not speak of."""
     several = sum(table.batch is not None for table in release.contents.tables) > 1
     joined = (JOIN,) if several and not release.manifest.method.get("joint_k") else ()
-    return (*joined, *NOT_COVERED)
+    return (*joined, beyond(release.principles), *NOT_COVERED[1:])
 
 
 def summary(release: Angel) -> str:
