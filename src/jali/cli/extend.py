@@ -54,7 +54,7 @@ def extend(
     if keys is None:
         raise InputError("the private file of the release is needed", do="pass --private FILE")
     marginals = loaded.options.get("marginals", ())
-    joint_k = loaded.options.get("joint_k")
-    extended = found.extend(loaded.table(), marginals, keys, joint_k=joint_k, on_step=on_step())
+    joint = {name: loaded.options[name] for name in ("joint_k", "joint_time") if name in loaded.options}
+    extended = found.extend(loaded.table(), marginals, keys, **joint, on_step=on_step())
     save_new(extended, output, overwrite=overwrite, form=form, as_json=as_json)
     note(f"publish it in place of {release}; the private file stays as it is")

@@ -67,10 +67,8 @@ def frontier(
         if output.exists() and not overwrite:
             raise InputError(f"the file {output} exists", do="choose another one, or pass --overwrite")
     for place, what in ((output, "page"), (resume, "file to resume from")):
-        published = (
-            loaded.output is not None and place is not None and loaded.output.resolve() in place.resolve().parents
-        )
-        if place is not None and (published or within_release(place)):
+        inside = [] if place is None else place.resolve().parents
+        if place is not None and (within_release(place) or (loaded.output and loaded.output.resolve() in inside)):
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
         if place is not None and not place.parent.is_dir():
