@@ -22,6 +22,27 @@ TOLERANCE = 1e-6
 _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
 
 
+def transport(
+    have: NDArray[np.int64], need: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """How much goes along each way from a source to a target so that everything leaves and all needs are met, if it can."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    total, sources = int(have.sum()), len(have)
+    if total != int(need.sum()):
+        return None
+    begin, end = sources + len(need), sources + len(need) + 1
+    rows = np.concatenate([np.full(sources, begin), source, np.arange(len(need)) + sources])
+    columns = np.concatenate([np.arange(sources), target + sources, np.full(len(need), end)])
+    most = np.concatenate([have, np.minimum(have[source], need[target]), need]).astype(np.int32)
+    found = maximum_flow(csr_array((most, (rows, columns)), shape=(end + 1, end + 1)), begin, end)
+    if found.flow_value < total:
+        return None
+    amounts: NDArray[np.int64] = np.asarray(found.flow[source, target + sources], dtype=np.int64).reshape(-1)
+    return amounts
+
+
 class Range(NamedTuple):
     """What a sum lies between. `exact`: both ends are reached; otherwise they are only proved not to be passed."""
 

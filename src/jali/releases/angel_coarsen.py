@@ -20,7 +20,7 @@ from jali.errors import InputError
 from jali.principles.counts import Ints
 from jali.releases.angel_asked import Marginal
 from jali.releases.angel_assigned import Assigned
-from jali.releases.angel_decide import JointCheck, decide
+from jali.releases.angel_decide import decide
 from jali.releases.angel_make import Draft, draft
 from jali.releases.angel_tables import GroupTable
 from jali.releases.display import Show
@@ -65,27 +65,40 @@ def settle(
 
     `asked` is `data` and its marginals; or, beside tables that are `fixed`, new marginals alone.
     """
-    deadline = time.monotonic() + seconds
+    clock = _Clock(seconds)
     size = np.bincount(batch)
 
-    def check(drafts: Sequence[Draft], seconds: float) -> JointCheck:
-        return decide([*fixed, *(_table(each, batch) for each in drafts)], size, wanted.k, seconds=max(0.0, seconds))
+    def keeps(drafts: Sequence[Draft], seconds: float) -> bool:
+        with clock:
+            tables = [*fixed, *(_table(each, batch) for each in drafts)]
+            return decide(tables, size, wanted.k, seconds=seconds).kept is True
 
-    first = check(asked, (deadline - time.monotonic()) / SHARE)
-    if first.kept:
+    if keeps(asked, clock.left / SHARE):
         return Settled(tuple(asked), {})
     before = _losses(table, asked)
     others = [*_larger(table, asked, wanted, alone=bool(fixed)), *([] if fixed else _nested(table, asked, wanted))]
     for each in sorted(others, key=lambda candidate: candidate.loss):
-        left = deadline - time.monotonic()
-        if each.nested or left > 0:
-            if check(each.drafts, left if each.nested else left / SHARE).kept:
+        if each.nested or clock.left > 0:
+            if keeps(each.drafts, clock.left if each.nested else clock.left / SHARE):
                 return Settled(each.drafts, _coarsened(before, each.losses))
     raise InputError(
         f"no coarser marginals were found that together keep k = {wanted.k}",
-        got=f"{seconds:g} seconds" if time.monotonic() > deadline else None,
+        got=None if clock.left > 0 else f"{seconds:g} seconds",
         do="publish fewer marginals, raise joint_time, or leave joint_k out if k need not hold for all tables together",
     )
+
+
+class _Clock:
+    """Counts the seconds that checks take; making the tables is not counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.left = max(0.0, self.left - (time.monotonic() - self._begun))
 
 
 def _table(drawn: Draft, batch: Ints) -> GroupTable:

@@ -1,9 +1,9 @@
 """Whether all tables of an ANGEL release together keep k: decided, or said to be undecided when the time is over.
 
 k is broken where some cells, one of each of some tables, hold at least one and fewer than k people in every world that
-agrees with what is published. One world in which nobody is in them, or k are, shows that they do not break it. So
-worlds are sought that clear as many combinations of cells as possible at once; for those that are left the least and
-the most are programs of their own.
+agrees with what is published. One world in which nobody is in them, or k are, shows that they do not break it. So a
+walk goes from world to world and clears one combination after the other; for those that are left the least and the
+most are programs of their own.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ from jali.principles.counts import Bools, Ints
 from jali.programs import Least, Sums
 from jali.releases.angel_joint import JointCell, smallest_certain
 from jali.releases.angel_tables import GroupTable
-from jali.releases.angel_worlds import Worlds, agrees, worlds_of
+from jali.releases.angel_walk import Walk, extended_world, first_world
+from jali.releases.angel_worlds import Worlds, agrees, linked, worlds_of
 
 JOINT_TIME = 60.0
 """How many seconds a check of all tables together may take where nothing else is said."""
+
+
+PATIENCE = 40
+"""After so many steps that clear nothing, programs take over."""
 
 
 class JointCheck(NamedTuple):
@@ -59,7 +64,7 @@ def decide(tables: Sequence[GroupTable], size: Ints, k: int, *, seconds: float =
     found = smallest_certain(tables, size)
     if found is not None and found.high < k:
         return JointCheck(False, found)
-    worlds = worlds_of(tables)
+    worlds = worlds_of(tables, batches=linked(tables))
     if worlds is None:
         return JointCheck(None, found)
     verdict = _Decision(tables, worlds, k, deadline).verdict()
@@ -70,10 +75,13 @@ class _Decision:
     def __init__(self, tables: Sequence[GroupTable], worlds: Worlds, k: int, deadline: float) -> None:
         self.tables, self.worlds, self.k, self.deadline = tables, worlds, k, deadline
         self.some: list[_Combinations] = []
+        self.few: dict[tuple[int, ...], Worlds | None] = {}  # of some tables alone
         self.world = worlds.only
 
     def verdict(self) -> JointCell | bool | None:
         """Cells that break k; else whether none do, None where it is not known."""
+        if self.world is None:
+            self.world = first_world(self.worlds)
         if self.world is None and not self._look(np.zeros(self.worlds.sums.unknowns)):
             return None
         width = [len(table.sizes) for table in self.tables]
@@ -84,8 +92,8 @@ class _Decision:
                 self.some.append(_Combinations(self.worlds, subset, width))
                 assert self.world is not None  # seen above
                 self.some[-1].see(self.world, self.k)
-        if self.worlds.only is None and not self._clear():
-            return None
+        if self.worlds.only is None:
+            self._walk()
         return self._settle()
 
     def _look(self, objective: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
@@ -94,24 +102,30 @@ class _Decision:
         world = _whole(self.worlds.sums, found)
         if world is None:
             return False
+        self._see(world)
+        return True
+
+    def _walk(self) -> None:
+        """See worlds in which fewer and fewer people are in doubtful combinations, until that clears no more."""
+        assert self.world is not None  # seen before
+        walk, idle = Walk(self.worlds, self.world, np.random.default_rng(0)), 0
+        left = self._doubtful()
+        while left and idle < PATIENCE and time.monotonic() < self.deadline:
+            weight = np.zeros(self.worlds.sums.unknowns)
+            for each in self.some:
+                weight += (each.doubtful / np.maximum(1, each.least))[each.number]
+            walk.step(weight)
+            self._see(walk.world())
+            idle = 0 if self._doubtful() < left else idle + 1
+            left = self._doubtful()
+
+    def _doubtful(self) -> int:
+        return sum(int(each.doubtful.sum()) for each in self.some)
+
+    def _see(self, world: Ints) -> None:
         self.world = world
         for each in self.some:
             each.see(world, self.k)
-        return True
-
-    def _clear(self) -> bool:
-        """See worlds that keep people out of all doubtful combinations at once, as long as that clears many."""
-        while True:
-            before = sum(int(each.doubtful.sum()) for each in self.some)
-            if before < 2:
-                return True
-            weight = np.zeros(self.worlds.sums.unknowns)
-            for each in self.some:
-                weight += each.doubtful[each.number] / np.maximum(1, each.least)[each.number]
-            if not self._look(weight):
-                return False
-            if sum(int(each.doubtful.sum()) for each in self.some) > before / 2:
-                return True
 
     def _settle(self) -> JointCell | bool | None:
         """Look at the doubtful combinations one by one, those of few people first."""
@@ -125,28 +139,61 @@ class _Decision:
         return True
 
     def _range(self, some: _Combinations, at: int, part: Ints | None) -> JointCell | bool | None:
-        """The combination if it breaks k, True if it does not."""
-        inside = some.number == at
+        """The combination if it breaks k, True if it does not, None where that was not decided."""
         if part is None:  # there is one world only
             return self._cell(some, at, int(some.least[at]), int(some.least[at]))
+        few = tuple(sorted({0, *some.subset}))
+        if len(few) < len(self.tables):
+            found = self._range_of_few(some, at, few)
+            if found is not None:
+                return found
+        inside = some.number == at
         kept = np.isin(part, part[inside])
-        sums, objective = self.worlds.sums.where(kept), inside[kept].astype(np.float64)
-        ends = []
-        for sign in (1.0, -1.0):
-            found = sums.least(sign * objective, deadline=self.deadline)
-            world = _whole(sums, found)
+        ends = self._ends(self.worlds.sums, kept, inside)
+        for world, _ in ends:
             if world is not None:
                 assert self.world is not None  # seen before
-                self.world = self.world.copy()
-                self.world[kept] = world
-                for each in self.some:
-                    each.see(self.world, self.k)
-            if not some.doubtful[at]:
-                return True
-            if found is None or not found.reached:
-                return None
-            ends.append(int(found.bound))
-        return self._cell(some, at, ends[0], -ends[1])
+                whole = self.world.copy()
+                whole[kept] = world
+                self._see(whole)
+        return self._judged(some, at, ends)
+
+    def _range_of_few(self, some: _Combinations, at: int, few: tuple[int, ...]) -> JointCell | bool | None:
+        """The same from some tables alone: what breaks k there breaks it; a world in which it does not may go on."""
+        if few not in self.few:
+            self.few[few] = worlds_of([self.tables[i] for i in few], batches=linked(self.tables))
+        worlds = self.few[few]
+        if worlds is None:
+            return None
+        cells = self.worlds.cells[some.example[at], list(some.subset)]
+        inside = (worlds.cells[:, [few.index(i) for i in some.subset]] == cells).all(axis=1)
+        part = worlds.sums.parts()
+        kept = np.isin(part, part[inside])
+        ends = self._ends(worlds.sums, kept, inside)
+        dealt = first_world(worlds) if any(world is not None for world, _ in ends) else None
+        for world, _ in ends:
+            if world is not None and dealt is not None:
+                dealt[kept] = world
+                whole = extended_world(self.worlds, worlds, few, dealt)
+                if whole is not None:
+                    self._see(whole)
+        found = self._judged(some, at, ends)
+        return None if isinstance(found, JointCell) and not (found.low > 0 and found.high < self.k) else found
+
+    def _ends(self, sums: Sums, kept: Bools, inside: Bools) -> list[tuple[Ints | None, int | None]]:
+        """A world of some parts with the fewest people inside, and one with the most: each with that number if known."""
+        part, objective, ends = sums.where(kept), inside[kept].astype(np.float64), []
+        for sign in (1, -1):
+            found = part.least(sign * objective, deadline=self.deadline)
+            reached = found is not None and found.reached
+            ends.append((_whole(part, found), sign * int(found.bound) if found is not None and reached else None))
+        return ends
+
+    def _judged(self, some: _Combinations, at: int, ends: list[tuple[Ints | None, int | None]]) -> JointCell | bool | None:
+        (_, low), (_, high) = ends
+        if not some.doubtful[at]:
+            return True
+        return None if low is None or high is None else self._cell(some, at, low, high)
 
     def _cell(self, some: _Combinations, at: int, low: int, high: int) -> JointCell:
         cells = self.worlds.cells[some.example[at]]

@@ -48,6 +48,8 @@ class Worlds(NamedTuple):
     """The unknowns of all worlds: each is the people of one cell of every table."""
 
     cells: Ints  # (unknowns, tables)
+    entries: Ints  # (unknowns, tables) the cells, batch by batch where batches count
+    people: list[Ints]  # of each table's entries
     sums: Sums
     only: Ints | None  # (unknowns,) the one world that there is, where it is known without any program
 
@@ -57,12 +59,19 @@ class Worlds(NamedTuple):
         return number.astype(np.int64), first
 
 
-def worlds_of(tables: Sequence[GroupTable]) -> Worlds | None:
-    """The worlds of some tables, of which the first has the columns of all others; None where they are too many."""
+def linked(tables: Sequence[GroupTable]) -> bool:
+    """Whether batches tie some of the tables: where one alone shows them they tell nothing."""
+    return sum(table.batch is not None for table in tables) > 1
+
+
+def worlds_of(tables: Sequence[GroupTable], *, batches: bool) -> Worlds | None:
+    """The worlds of some tables, of which the first has the columns of all others; None where they are too many.
+
+    `batches` says whether batches count; see `linked`.
+    """
     if any(_too_wide(one, two) for one, two in combinations(tables, 2)):
         return None
-    several = sum(table.batch is not None for table in tables) > 1
-    entries = [Entries.of(table, batches=several and table.batch is not None) for table in tables]
+    entries = [Entries.of(table, batches=batches) for table in tables]
     unknowns = np.arange(len(entries[0].cell))[:, None]  # (unknowns, tables so far): entries
     for at in range(1, len(tables)):
         found = _partners(tables, entries, at)
@@ -125,7 +134,7 @@ def _worlds(entries: list[Entries], unknowns: Ints) -> Worlds:
     sums = Sums(many, row, np.tile(np.arange(many), len(entries)), people, people)
     cells = np.stack([each.cell[unknowns[:, i]] for i, each in enumerate(entries)], axis=1)
     only = next((each.people[unknowns[:, i]] for i, each in enumerate(entries) if len(each.people) == many), None)
-    return Worlds(cells, sums, only if only is not None and agrees(sums, only) else None)
+    return Worlds(cells, unknowns, [each.people for each in entries], sums, only if only is not None and agrees(sums, only) else None)
 
 
 def agrees(sums: Sums, people: Ints) -> bool:
