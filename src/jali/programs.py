@@ -25,7 +25,7 @@ _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
 def transport(
     have: NDArray[np.int64], need: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """How much goes along each way from a source to a target so that everything leaves and all needs are met, if it can."""
+    """How much goes along each way from a source to a target so that all needs are met; None where that cannot be."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
@@ -117,7 +117,7 @@ class Sums:
         return Least(float(rounded), done, result.x)
 
     def parts(self) -> NDArray[np.int64]:
-        """The part of each unknown: unknowns of different parts are in no sum together, directly or by way of others."""
+        """The part of each unknown: unknowns of different parts have no sum in common, nor any chain of sums."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
@@ -133,4 +133,6 @@ class Sums:
         unknown = np.cumsum(kept)[self.unknown[entries]] - 1
         weight = None if self.weight is None else self.weight[entries]
         most = None if self.most is None else self.most[kept]
-        return Sums(int(kept.sum()), row.reshape(-1), unknown, self.low[sums], self.high[sums], weight, most, self.whole)
+        return Sums(
+            int(kept.sum()), row.reshape(-1), unknown, self.low[sums], self.high[sums], weight, most, self.whole
+        )

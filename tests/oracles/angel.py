@@ -155,4 +155,4 @@ def _one_person(rows: Sequence[tuple[Hashable, Cell, int | None]]) -> bool:
 
 def breaks_k(tables: Sequence[Sequence[tuple[Hashable, Cell, int | None]]], k: int) -> bool:
     """Whether some combination of cells certainly holds at least one and fewer than k people."""
-    return any(1 <= low and high < k for low, high in joint_ranges(tables).values())
+    return any(low >= 1 and high < k for low, high in joint_ranges(tables).values())

@@ -38,7 +38,7 @@ def extend(
 ) -> None:
     """Add marginals to an ANGEL release, over the same batches.
 
-    Of JOB.toml the input and its columns are read, and the marginals (and joint_k) of its section [angel]. The new
+    Of JOB.toml the input and its columns are read, and the marginals (and joint_k, joint_time) of its section [angel]. The new
     release is to be published in place of RELEASE.
     """
     from jali.errors import InputError

@@ -16,7 +16,6 @@ from jali.estimates.domain import comparable
 from jali.estimates.masks import HIDDEN, alphabet
 from jali.estimates.patterns import Bools, Floats, Ints
 
-
 AT_ONCE = 4_000_000  # pairs of a value and a tuple of nodes
 
 
@@ -49,8 +48,9 @@ def overlap(one: Cover, two: Cover) -> Floats:
 
 
 def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
-    """Whether some value is covered by all of these nodes at once, one of each cover: (tuples,); `nodes`: (tuples, covers).
+    """Whether some value is covered by all of these nodes at once, one of each cover: (tuples,).
 
+    `nodes` is (tuples, covers).
     Intervals that meet two by two have a value in common, and so have masks. Sets need not: {a, b}, {b, c}, {a, c}.
     """
     meet = np.ones(len(nodes), dtype=bool)

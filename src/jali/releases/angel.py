@@ -119,7 +119,7 @@ class Angel(Release):
     # What it promises.
 
     def promised(self, principle: Principle) -> str:
-        """k holds table by table, for all together only if that was asked; what is said of values holds in every batch."""
+        """k holds table by table, and for all together if that was asked; the rest holds in every batch."""
         if not isinstance(principle, KAnonymity):
             return f"where a group is a batch, {super().promised(principle)}"
         joint = bool(self.manifest.method.get("joint_k")) and len(self.contents.tables) > 1

@@ -19,7 +19,6 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.counts import Ints
 from jali.releases.angel_asked import Marginal
-from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_decide import decide
 from jali.releases.angel_make import Draft, draft
 from jali.releases.angel_tables import GroupTable
@@ -27,8 +26,10 @@ from jali.releases.display import Show
 from jali.releases.original import column_losses
 from jali.search.nested import nested_groups
 
-FACTORS = (2, 4, 8, 16, 32, 64)
-"""By how much the people of a marginal's bucket are raised above k, at the least."""
+LARGER = (2, 8, 32)
+"""By how much the people of a marginal's buckets are raised above k where `data` stays as it is."""
+NESTED = (1, 4, 16, 64, 256, 1024)
+"""By how much the people of the marginals' overlaps are raised above k where all tables are nested."""
 SHARE = 4
 """A check of tables that are not nested may take this part of the time that is left."""
 
@@ -59,7 +60,8 @@ class Wanted(NamedTuple):
 
 
 def settle(
-    table: Table, batch: Ints, asked: Sequence[Draft], wanted: Wanted, *, seconds: float, fixed: Sequence[GroupTable] = ()
+    table: Table, batch: Ints, asked: Sequence[Draft], wanted: Wanted, *, seconds: float,
+    fixed: Sequence[GroupTable] = (),
 ) -> Settled:  # fmt: skip
     """The tables that were asked for if they keep k together, else those that lose least of the coarser ones that do.
 
@@ -78,9 +80,9 @@ def settle(
     before = _losses(table, asked)
     others = [*_larger(table, asked, wanted, alone=bool(fixed)), *([] if fixed else _nested(table, asked, wanted))]
     for each in sorted(others, key=lambda candidate: candidate.loss):
-        if each.nested or clock.left > 0:
-            if keeps(each.drafts, clock.left if each.nested else clock.left / SHARE):
-                return Settled(each.drafts, _coarsened(before, each.losses))
+        time_for_it = max(clock.left, seconds / SHARE) if each.nested else clock.left / SHARE  # nested ones go fast
+        if time_for_it > 0 and keeps(each.drafts, time_for_it):
+            return Settled(each.drafts, _coarsened(before, each.losses))
     raise InputError(
         f"no coarser marginals were found that together keep k = {wanted.k}",
         got=None if clock.left > 0 else f"{seconds:g} seconds",
@@ -109,7 +111,7 @@ def _table(drawn: Draft, batch: Ints) -> GroupTable:
 
 def _larger(table: Table, asked: Sequence[Draft], wanted: Wanted, *, alone: bool) -> Iterator[_Candidate]:
     """Marginals with buckets of more people; `data` stays, and is left out where marginals are added `alone`."""
-    for factor in FACTORS:
+    for factor in LARGER:
         if factor * wanted.k <= table.rows // 2:
             drafts = (*([] if alone else asked[:1]), *wanted.larger(factor * wanted.k))
             yield _candidate(table, drafts, nested=False)
@@ -119,10 +121,9 @@ def _nested(table: Table, asked: Sequence[Draft], wanted: Wanted) -> Iterator[_C
     """Tables whose buckets lie within each other, with more and more people in the overlaps of the marginals."""
     trees = np.array([wanted.shows[column.name] == "taxonomy" for column in table.quasi])
     columns = [marginal.columns for marginal in wanted.marginals]
-    for factor in (1, *FACTORS, table.rows):
-        if factor > 1 and factor * wanted.k > table.rows // 2 and factor < table.rows:
-            continue
-        data, groups = nested_groups(table, columns, k=wanted.k, least=min(factor * wanted.k, table.rows), trees=trees)
+    sizes = [factor * wanted.k for factor in NESTED if factor == 1 or factor * wanted.k <= table.rows // 2]
+    for least in [*sizes, table.rows]:  # with everybody in one overlap the marginals show * alone
+        data, groups = nested_groups(table, columns, k=wanted.k, least=least, trees=trees)
         drafts = [draft(table, asked[0].name, data, wanted.shows)]
         for group, marginal, before in zip(groups, wanted.marginals, asked[1:], strict=True):
             shows = {name: wanted.shows[name] for name in marginal.columns}
@@ -135,7 +136,9 @@ def _nested(table: Table, asked: Sequence[Draft], wanted: Wanted) -> Iterator[_C
 
 def _candidate(table: Table, drafts: Sequence[Draft], *, nested: bool) -> _Candidate:
     losses = _losses(table, drafts)
-    return _Candidate(float(np.mean([np.mean([*own.values()]) for own in losses.values()])), nested, tuple(drafts), losses)
+    return _Candidate(
+        float(np.mean([np.mean([*own.values()]) for own in losses.values()])), nested, tuple(drafts), losses
+    )
 
 
 def _losses(table: Table, drafts: Sequence[Draft]) -> Losses:

@@ -64,7 +64,7 @@ def decide(tables: Sequence[GroupTable], size: Ints, k: int, *, seconds: float =
     found = smallest_certain(tables, size)
     if found is not None and found.high < k:
         return JointCheck(False, found)
-    worlds = worlds_of(tables, batches=linked(tables))
+    worlds = worlds_of(tables, batches=linked(tables), deadline=deadline)
     if worlds is None:
         return JointCheck(None, found)
     verdict = _Decision(tables, worlds, k, deadline).verdict()
@@ -161,7 +161,9 @@ class _Decision:
     def _range_of_few(self, some: _Combinations, at: int, few: tuple[int, ...]) -> JointCell | bool | None:
         """The same from some tables alone: what breaks k there breaks it; a world in which it does not may go on."""
         if few not in self.few:
-            self.few[few] = worlds_of([self.tables[i] for i in few], batches=linked(self.tables))
+            self.few[few] = worlds_of(
+                [self.tables[i] for i in few], batches=linked(self.tables), deadline=self.deadline
+            )
         worlds = self.few[few]
         if worlds is None:
             return None
@@ -178,10 +180,10 @@ class _Decision:
                 if whole is not None:
                     self._see(whole)
         found = self._judged(some, at, ends)
-        return None if isinstance(found, JointCell) and not (found.low > 0 and found.high < self.k) else found
+        return None if found is True and some.doubtful[at] else found
 
     def _ends(self, sums: Sums, kept: Bools, inside: Bools) -> list[tuple[Ints | None, int | None]]:
-        """A world of some parts with the fewest people inside, and one with the most: each with that number if known."""
+        """A world with the fewest people inside and one with the most, of some parts; and these numbers if known."""
         part, objective, ends = sums.where(kept), inside[kept].astype(np.float64), []
         for sign in (1, -1):
             found = part.least(sign * objective, deadline=self.deadline)
@@ -189,9 +191,12 @@ class _Decision:
             ends.append((_whole(part, found), sign * int(found.bound) if found is not None and reached else None))
         return ends
 
-    def _judged(self, some: _Combinations, at: int, ends: list[tuple[Ints | None, int | None]]) -> JointCell | bool | None:
+    def _judged(
+        self, some: _Combinations, at: int, ends: list[tuple[Ints | None, int | None]]
+    ) -> JointCell | bool | None:
+        """The combination if it breaks k, True if it does not, None where its ends are not known."""
         (_, low), (_, high) = ends
-        if not some.doubtful[at]:
+        if not some.doubtful[at] or low == 0 or (high is not None and high >= self.k):
             return True
         return None if low is None or high is None else self._cell(some, at, low, high)
 

@@ -25,7 +25,7 @@ from jali.releases.angel_shared import Common, in_common, meeting
 from jali.releases.angel_tables import GroupTable
 
 AT_ONCE = 4_000_000
-MOST_PAIRS = 100_000_000
+MOST_PAIRS = 20_000_000
 """Of so many pairs of cells at most the bounds of a table without batches are sought."""
 
 

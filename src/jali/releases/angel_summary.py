@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 RESTS = "the promises about sensitive values rest on the batches alone: every mixture of batches keeps them"
 JOIN = "k for all tables together, which the batch number and their counts tie: see jali.audit"
-LIKELY = "cells of several tables that hold fewer than k people in most tables that fit what is published, but not in all"
+LIKELY = (
+    "cells of several tables that hold fewer than k people in most tables that fit what is published, but not in all"
+)
 
 
 def not_covered(release: Angel) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ cells (and batch); known are the people of each cell of each table, batch by bat
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -23,8 +24,6 @@ from jali.releases.angel_tables import GroupTable
 
 MOST = 1_000_000
 """Of so many unknowns at most a program is made."""
-MOST_PAIRS = 100_000_000
-"""Of so many pairs of two tables' cells at most it is looked which can hold the same person."""
 
 
 class Entries(NamedTuple):
@@ -64,17 +63,17 @@ def linked(tables: Sequence[GroupTable]) -> bool:
     return sum(table.batch is not None for table in tables) > 1
 
 
-def worlds_of(tables: Sequence[GroupTable], *, batches: bool) -> Worlds | None:
+def worlds_of(tables: Sequence[GroupTable], *, batches: bool, deadline: float) -> Worlds | None:
     """The worlds of some tables, of which the first has the columns of all others; None where they are too many.
 
-    `batches` says whether batches count; see `linked`.
+    `batches` says whether batches count; see `linked`. `deadline` is a time of `time.monotonic`.
     """
     if any(_too_wide(one, two) for one, two in combinations(tables, 2)):
         return None
     entries = [Entries.of(table, batches=batches) for table in tables]
     unknowns = np.arange(len(entries[0].cell))[:, None]  # (unknowns, tables so far): entries
     for at in range(1, len(tables)):
-        found = _partners(tables, entries, at)
+        found = _partners(tables, entries, at, deadline)
         if found is None:
             return None
         begin, partner = found
@@ -92,20 +91,20 @@ def _too_wide(one: GroupTable, two: GroupTable) -> bool:
     return any(a.name == b.name and a.cover.nodes * b.cover.nodes > LARGEST for a in one.columns for b in two.columns)
 
 
-def _partners(tables: Sequence[GroupTable], entries: list[Entries], at: int) -> tuple[Ints, Ints] | None:
+def _partners(
+    tables: Sequence[GroupTable], entries: list[Entries], at: int, deadline: float
+) -> tuple[Ints, Ints] | None:  # fmt: skip
     """The entries of a table that can hold people of each entry of the first, as runs; None where they are too many."""
     first, own = entries[0], entries[at]
     linked = bool(first.batch.any()) and tables[at].batch is not None
     batch = first.batch if linked else np.zeros_like(first.batch)
     batches = int(batch.max()) + 1
-    if int(np.bincount(own.batch, minlength=batches)[batch].sum()) > MOST_PAIRS:
-        return None
     one, two, many = [], [], 0
     for a, b in meeting((batch, first.cell), own[:2], in_common(tables[0], tables[at]), batches):
         one.append(a)
         two.append(b)
         many += len(a)
-        if many > 4 * MOST:
+        if many > 4 * MOST or time.monotonic() > deadline:
             return None
     return np.searchsorted(np.concatenate(one), np.arange(len(batch) + 1)), np.concatenate(two)
 
@@ -134,7 +133,13 @@ def _worlds(entries: list[Entries], unknowns: Ints) -> Worlds:
     sums = Sums(many, row, np.tile(np.arange(many), len(entries)), people, people)
     cells = np.stack([each.cell[unknowns[:, i]] for i, each in enumerate(entries)], axis=1)
     only = next((each.people[unknowns[:, i]] for i, each in enumerate(entries) if len(each.people) == many), None)
-    return Worlds(cells, unknowns, [each.people for each in entries], sums, only if only is not None and agrees(sums, only) else None)
+    return Worlds(
+        cells,
+        unknowns,
+        [each.people for each in entries],
+        sums,
+        only if only is not None and agrees(sums, only) else None,
+    )
 
 
 def agrees(sums: Sums, people: Ints) -> bool:

@@ -196,9 +196,7 @@ def extended(
     tables = (*release.contents.tables, *(published(table, each, batch) for each in settled.drafts))
     coarsened = {**method.get("coarsened", {}), **settled.coarsened}
     told = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
-    made = Angel(
-        release.contents._replace(tables=tables), replace(release.manifest, method=told), origin=table.origin
-    )
+    made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=told), origin=table.origin)
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
     made.verify()
     return made

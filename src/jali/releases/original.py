@@ -139,7 +139,7 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
     losses = {}
     for column in columns:
         mask = original[column.name].mask(original.domain)
-        rows = np.bincount(column.codes, people, minlength=len(column.labels))
+        rows = np.bincount(column.codes, people, minlength=len(column.labels)).astype(np.float64)
         losses[column.name] = _share(rows, holder_cover(column, original[column.name], original.domain), mask)
     return losses
 

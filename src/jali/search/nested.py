@@ -4,7 +4,8 @@ of each of them.
 Then whoever joins the tables learns nothing but unions of groups of the whole table. All tables are cut top down, the
 largest group of any of them first. A cut is made where every *overlap* (the people who share a group in each of the
 tables) that it divides has enough people on each side, or nobody. What is then left of the overlaps is cut by all
-columns, as far as k allows.
+columns, as far as k allows; there children of a node that have few people are one part, since boxes within an overlap
+may overlap each other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class _Column(NamedTuple):
     code: Ints  # (combinations,)
     maps: tuple[Ints, ...]  # node of each code, level by level; empty where it is cut along the order of the values
     values: int
+    loose: bool = False  # whether children of few people may be one part, whose node then overlaps the others'
 
     def width(self, rows: Ints) -> float:
         """How much of the column's values a group spans."""
@@ -45,9 +47,11 @@ class _Column(NamedTuple):
             level = self._level(code)
             if level == 0:
                 return None
-            _, part = np.unique(self.maps[level - 1][code], return_inverse=True)
-            there = _people(overlap, part.reshape(-1), people)
-            return part.reshape(-1) if bool(((there == 0) | (there >= least)).all()) else None
+            part = np.unique(self.maps[level - 1][code], return_inverse=True)[1].reshape(-1)
+            if self.loose:
+                return _with_rest(part, people, least)
+            there = _people(overlap, part, people)
+            return part if bool(((there == 0) | (there >= least)).all()) else None
         values, place = np.unique(code, return_inverse=True)
         place = place.reshape(-1)
         if len(values) < 2:
@@ -60,6 +64,20 @@ class _Column(NamedTuple):
         uneven = np.abs(2 * below.sum(axis=0)[:-1] - int(people.sum()))
         cut = int(np.argmin(np.where(fits, uneven, np.iinfo(np.int64).max)))
         return (place > cut).astype(np.int64)
+
+
+def _with_rest(part: Ints, people: Ints, least: int) -> Ints | None:
+    """The parts with those of few people as one, which the smallest others join as long as it has few itself."""
+    size = np.bincount(part, people).astype(np.int64)
+    order = np.argsort(size, kind="stable")
+    rest = int((size < least).sum())
+    while 0 < rest < len(size) and int(size[order[:rest]].sum()) < least:
+        rest += 1
+    if rest > len(size) - (rest > 0):
+        return None
+    number = np.empty(len(size), dtype=np.int64)
+    number[order] = np.maximum(np.arange(len(size)) - max(rest - 1, 0), 0)
+    return number[part]
 
 
 def _people(overlap: Ints, place: Ints, people: Ints) -> Ints:
@@ -84,13 +102,15 @@ def nested_groups(
     columns = []
     for i, column in enumerate(table.quasi):
         maps = () if not trees[i] or column.hierarchy is None else column.hierarchy.maps
-        columns.append(_Column(f.codes[:, i].astype(np.int64), tuple(m.astype(np.int64) for m in maps), len(column.values)))
+        columns.append(
+            _Column(f.codes[:, i].astype(np.int64), tuple(m.astype(np.int64) for m in maps), len(column.values))
+        )
     overlap = np.zeros(f.combinations, dtype=np.int64)
     some = [[columns[names.index(name)] for name in own] for own in tables]
     groups = [overlap.copy() for _ in tables]
     _cut(some, groups, overlap, people, least)
     data = overlap.copy()
-    _cut([columns], [data], data, people, k)
+    _cut([[column._replace(loose=True) for column in columns]], [data], data, people, k)
     return _renumbered(data), [_renumbered(group) for group in groups]
 
 
