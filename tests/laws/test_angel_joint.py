@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from jali.releases.angel import Angel
 from jali.releases.angel_decide import decide
 from jali.releases.angel_tables import GroupTable
 from jali.releases.published import Published
+from jali.search.nested import nested_groups
 from oracles import angel as oracle
 
 VALUES = "abc"
@@ -167,3 +169,28 @@ def test_what_is_not_decided_in_time_is_refused() -> None:
     assert audit.angel.joint_keeps_k is None
     assert not audit.holds
     assert "not decided in time" in repr(audit)
+
+
+@given(
+    st.lists(people, min_size=1, max_size=30),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.lists(st.sampled_from([["a"], ["b"], ["a", "b"]]), min_size=1, max_size=3),
+    st.tuples(st.booleans(), st.booleans()),
+)
+def test_nested_groups_lie_within_each_other(
+    everybody: list[tuple[int, str, str]], k: int, factor: int, tables: list[list[str]], trees: tuple[bool, bool]
+) -> None:
+    """A group of all columns lies in one group of each table; it has k people, and overlaps of the tables `least`."""
+    original, k = small(everybody), min(k, len(everybody))
+    least = min(factor * k, len(everybody))
+    data, groups = nested_groups(original, tables, k=k, least=least, trees=np.array(trees))
+    f = original.frequencies
+    seats = [(int(data[c]), *(int(group[c]) for group in groups)) for c in f.row_combination]
+    assert min(Counter(seat[0] for seat in seats).values()) >= k
+    assert min(Counter(seat[1:] for seat in seats).values()) >= least
+    assert len({seat[0] for seat in seats}) == len({*seats})
+    for at, names in enumerate(tables, start=1):
+        columns = [original[name].codes for name in names]
+        alike = {tuple(int(c[row]) for c in columns): seats[row][at] for row in range(len(seats))}
+        assert all(alike[tuple(int(c[row]) for c in columns)] == seats[row][at] for row in range(len(seats)))

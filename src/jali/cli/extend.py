@@ -38,8 +38,8 @@ def extend(
 ) -> None:
     """Add marginals to an ANGEL release, over the same batches.
 
-    Of JOB.toml the input and its columns are read, and the marginals (and joint_k, joint_time) of its section [angel]. The new
-    release is to be published in place of RELEASE.
+    Of JOB.toml the input and its columns are read, and of its section [angel] the marginals, joint_k and joint_time.
+    The new release is to be published in place of RELEASE.
     """
     from jali.errors import InputError
     from jali.job import Job
