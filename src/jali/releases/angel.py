@@ -158,7 +158,11 @@ class Angel(Release):
         except ValueError as problem:
             raise InternalError(f"{problem}; nothing was written: please report this bug") from None
         if self.manifest.method.get("joint_k"):
-            require_joint(self.contents, self.k, seconds=float(self.manifest.method.get("joint_time", JOINT_TIME)))
+            asked = self.manifest.method.get("joint_time")
+            seconds = max(float(asked), JOINT_TIME) if isinstance(asked, (int, float)) else JOINT_TIME
+            require_joint(
+                self.contents, self.k, seconds=seconds
+            )  # a short time to search is none to check what was found
 
     def _require_kept(self, counts: Counts) -> None:
         broken = [repr(p) for p in self.batch_principles if not bool(p.holds(counts).all())]

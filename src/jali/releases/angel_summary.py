@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jali.releases.summary import ATTACKER, NOT_COVERED, beyond, column_line, cost_lines, many
@@ -49,8 +49,8 @@ def summary(release: Angel) -> str:
 
 def _coarsened(release: Angel) -> list[str]:
     """What was coarsened so that all tables together keep k."""
-    coarsened: Mapping[str, Sequence[str]] = release.manifest.method.get("coarsened") or {}
-    if not coarsened:
+    coarsened = release.manifest.method.get("coarsened")
+    if not isinstance(coarsened, Mapping) or not coarsened:
         return []
-    named = "; ".join(f"{table} ({', '.join(columns)})" for table, columns in coarsened.items())
+    named = "; ".join(f"{table} ({', '.join(map(str, columns))})" for table, columns in coarsened.items())
     return [f"Coarsened, since k holds for all tables together (joint_k): {named}"]
