@@ -281,7 +281,7 @@ METHODS: dict[str, dict[str, _Form]] = {
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
     "angel": {
         **dict.fromkeys(("batches", "buckets"), _TEXT),
-        "k": _NUMBER,
+        **dict.fromkeys(("k", "joint_time"), _NUMBER),
         "joint_k": _BOOL,
         "marginals": _MARGINALS,
         "show": _SHOW,

@@ -22,12 +22,41 @@ TOLERANCE = 1e-6
 _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
 
 
+def transport(
+    have: NDArray[np.int64], need: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """How much goes along each way from a source to a target so that all needs are met; None where that cannot be."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    total, sources = int(have.sum()), len(have)
+    if total != int(need.sum()):
+        return None
+    begin, end = sources + len(need), sources + len(need) + 1
+    rows = np.concatenate([np.full(sources, begin), source, np.arange(len(need)) + sources])
+    columns = np.concatenate([np.arange(sources), target + sources, np.full(len(need), end)])
+    most = np.concatenate([have, np.minimum(have[source], need[target]), need]).astype(np.int32)
+    found = maximum_flow(csr_array((most, (rows, columns)), shape=(end + 1, end + 1)), begin, end)
+    if found.flow_value < total:
+        return None
+    amounts: NDArray[np.int64] = np.asarray(found.flow[source, target + sources], dtype=np.int64).reshape(-1)
+    return amounts
+
+
 class Range(NamedTuple):
     """What a sum lies between. `exact`: both ends are reached; otherwise they are only proved not to be passed."""
 
     low: float
     high: float
     exact: bool
+
+
+class Least(NamedTuple):
+    """The least that a sum can be: a proved bound, whether it is reached, and amounts that fit, if any were found."""
+
+    bound: float
+    reached: bool
+    x: NDArray[np.float64] | None  # (unknowns,) where `reached`, the sum is least here
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +74,27 @@ class Sums:
 
     def range_of(self, objective: NDArray[np.float64], *, deadline: float = math.inf) -> Range | None:
         """The range of objective·x, or None where no x fits. `deadline` is a time of `time.monotonic`."""
-        least = self._least(np.asarray(objective, dtype=np.float64), deadline)
+        least = self.least(np.asarray(objective, dtype=np.float64), deadline=deadline)
         if least is None:
             return None
-        most = self._least(-np.asarray(objective, dtype=np.float64), deadline)
+        most = self.least(-np.asarray(objective, dtype=np.float64), deadline=deadline)
         if most is None:  # only where a solver contradicts itself within its tolerance
             raise InternalError("a program was feasible one way and infeasible the other")
-        return Range(least[0], -most[0], least[1] and most[1])
+        return Range(least.bound, -most.bound, least.reached and most.reached)
 
     def feasible(self, *, deadline: float = math.inf) -> bool | None:
         """Whether any x fits; None where time ran out before that was known."""
-        found = self._least(np.zeros(self.unknowns), deadline)
-        return None if found is not None and not found[1] else found is not None
+        found = self.least(np.zeros(self.unknowns), deadline=deadline)
+        return None if found is not None and not found.reached else found is not None
 
-    def _least(self, objective: NDArray[np.float64], deadline: float) -> tuple[float, bool] | None:
-        """A proved lower bound of objective·x and whether it is reached; None where no x fits."""
+    def least(self, objective: NDArray[np.float64], *, deadline: float = math.inf) -> Least | None:
+        """A proved lower bound of objective·x, and an x that comes near it or reaches it; None where no x fits."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            return -math.inf, False
+            return Least(-math.inf, reached=False, x=None)
         weight = np.ones(len(self.row)) if self.weight is None else self.weight
         matrix = csr_array((weight, (self.row, self.unknown)), shape=(len(self.low), self.unknowns))
         limits = {} if math.isinf(seconds) else {"time_limit": seconds}
@@ -79,9 +108,31 @@ class Sums:
         if result.status == _INFEASIBLE:
             return None
         if result.status == _UNBOUNDED:
-            return -math.inf, True
+            return Least(-math.inf, reached=True, x=None)
         done = result.status == _OPTIMAL
         bound = result.fun if done else result.mip_dual_bound
         if bound is None or math.isnan(bound):
-            return -math.inf, False
-        return (float(math.ceil(bound - TOLERANCE)) if self.whole and math.isfinite(bound) else float(bound)), done
+            return Least(-math.inf, reached=False, x=result.x)
+        rounded = math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound
+        return Least(float(rounded), done, result.x)
+
+    def parts(self) -> NDArray[np.int64]:
+        """The part of each unknown: unknowns of different parts have no sum in common, nor any chain of sums."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        sums = len(self.low)
+        ties = csr_array((np.ones(len(self.row)), (self.row, self.unknown + sums)), shape=(sums + self.unknowns,) * 2)
+        part: NDArray[np.int64] = connected_components(ties, directed=False)[1][sums:].astype(np.int64)
+        return part
+
+    def where(self, kept: NDArray[np.bool_]) -> Sums:
+        """The same of some unknowns alone, which must be whole parts of them."""
+        entries = kept[self.unknown]
+        sums, row = np.unique(self.row[entries], return_inverse=True)
+        unknown = np.cumsum(kept)[self.unknown[entries]] - 1
+        weight = None if self.weight is None else self.weight[entries]
+        most = None if self.most is None else self.most[kept]
+        return Sums(
+            int(kept.sum()), row.reshape(-1), unknown, self.low[sums], self.high[sums], weight, most, self.whole
+        )

@@ -300,35 +300,48 @@ def test_joint_k_refuses_somebody_who_is_alone_in_two_cells_over_one_column() ->
     found = of_groups(original, batch, buckets, promises, k=2, shows=shows).joint_cell()
     assert found is not None
     assert (found.low, found.high) == (1, 1)
-    with pytest.raises(InputError, match="a cell of 1 person, fewer than k = 2"):
+    with pytest.raises(InputError, match="show a cell of 1 person, fewer than k = 2"):
         of_groups(original, batch, buckets, promises, k=2, shows=shows, joint_k=True)
 
 
-def test_joint_k_refuses_what_would_break_k_and_keeps_the_cell_from_the_message() -> None:
-    """angelize and extend refuse; the audit of what was published without it says so."""
+def test_joint_k_coarsens_what_would_break_k_and_says_what() -> None:
+    """The audit of what was published without it says that k is broken, with it that k is kept."""
     marginals = [["zip", "ill"], ["age", "ill"]]
-    refused = 0
-    for seed in range(6):
+    coarsened = 0
+    for seed in range(3):
         original = table(seed)
-        release = jali.angelize(original, jali.FrequencyDiversity(2), k=3, marginals=marginals)
-        audit = jali.audit(release)
+        audit = jali.audit(jali.angelize(original, jali.FrequencyDiversity(2), k=3, marginals=marginals))
         assert audit.angel is not None
         assert audit.angel.tables == 3
-        alone = jali.angelize(original, jali.FrequencyDiversity(2), k=3, joint_k=True)
+        release = jali.angelize(original, jali.FrequencyDiversity(2), k=3, marginals=marginals, joint_k=True)
+        assert release.joint_check().kept
+        assert jali.audit(release).holds
+        changed = release.manifest.method["coarsened"]
         if audit.angel.joint_keeps_k:
-            assert (
-                jali.angelize(original, jali.FrequencyDiversity(2), k=3, marginals=marginals, joint_k=True).rows == 60
-            )
+            assert changed == {}
             continue
-        refused += 1
+        coarsened += 1
         assert "NO, k = 3" in repr(audit)
-        with pytest.raises(InputError, match="joined on the batch") as problem:
-            jali.angelize(original, jali.FrequencyDiversity(2), k=3, marginals=marginals, joint_k=True)
-        assert "1305" not in str(problem.value)
-        assert "age" in problem.value.with_value() or "zip" in problem.value.with_value()
-        with pytest.raises(InputError, match="joined on the batch"):
-            alone.extend(original, marginals)  # it was asked of the release
-    assert refused > 0
+        assert changed
+        assert all(f"{name} (" in repr(release).split("Coarsened")[1] for name in changed)
+    assert coarsened > 0
+
+
+def test_an_extension_keeps_k_together_with_what_is_there_or_is_refused() -> None:
+    """New marginals are coarsened; what was published before stays as it is."""
+    added = 0
+    for seed in range(3):
+        original = table(seed)
+        alone = jali.angelize(original, jali.FrequencyDiversity(2), k=3, joint_k=True)
+        for marginal in (["age"], ["zip", "ill"]):
+            try:
+                later = alone.extend(original, [marginal])
+            except InputError:
+                continue
+            added += 1
+            assert later.joint_check().kept
+            assert later.tables["data"].equals(alone.tables["data"])
+    assert added > 0
 
 
 # -- saved, loaded, extended ----------------------------------------------------------------------------------------
@@ -443,6 +456,19 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
             call()
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"out", "foreign", "keys.parquet", "foreign.parquet", "nothing.parquet"}
+
+
+def test_the_private_file_never_lies_in_a_release_folder(tmp_path: Path) -> None:
+    """Neither in its own nor in another one, nor deeper in one, nor by way of a link; and nothing is left behind."""
+    original = table(1)
+    release = jali.angelize(original, jali.FrequencyDiversity(2), k=3)
+    jali.generalize(original, [jali.KAnonymity(3)]).save(tmp_path / "other")
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    before = sorted(tmp_path.rglob("*"))
+    for place in ("other/keys.parquet", "other/deep/er/keys.parquet", "link/keys.parquet", "own/keys.parquet"):
+        with pytest.raises(InputError, match="must not lie in the folder"):
+            release.save(tmp_path / "own", private=tmp_path / place)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_private_file_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -560,6 +586,7 @@ def test_a_tampered_release_is_not_saved(tmp_path: Path) -> None:
         (jali.FrequencyDiversity(2), {"k": 3, "batches": "curved"}, 'did you mean "curve"'),
         (jali.FrequencyDiversity(2), {"k": 3, "buckets": "recoded"}, 'did you mean "recode"'),
         (jali.FrequencyDiversity(2), {"k": 3, "joint_k": "yes"}, "true or false"),
+        (jali.FrequencyDiversity(2), {"k": 3, "joint_time": 0}, "seconds above 0"),
         (jali.FrequencyDiversity(2), {"k": 3, "show": "pie"}, "display"),
     ],
 )

@@ -140,6 +140,18 @@ def test_an_audit_says_what_it_does_not_cover() -> None:
     assert "1 groups" not in text
 
 
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_under_safety_only_more_than_k_facts_are_not_covered(k: int) -> None:
+    """The promise speaks of k facts, so no line may say that what goes beyond the quasi-identifiers is not covered."""
+    table = jali.datasets.census(rows=300, seed=0)
+    promise = jali.Safety(0.9, k)
+    for release in (jali.generalize(table, [promise]), jali.anatomize(table, promise, buckets="partition")):
+        for text in (repr(release), repr(jali.audit(release))):
+            assert ("more than 1 fact that" in text) == (k == 1)
+            assert ("more than 2 facts that" in text) == (k == 2)
+            assert ("what an attacker knows beyond" in text) == (k == 0)
+
+
 def test_a_broken_promise_is_seen_in_what_was_published() -> None:
     from dataclasses import replace
 

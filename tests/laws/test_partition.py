@@ -325,12 +325,30 @@ def test_a_partition_cannot_be_repaired_or_believed_and_says_so() -> None:
         jali.beliefs(release, table)
 
 
-@pytest.mark.parametrize(("peel", "words"), [("size", "though not which"), ("principle", "which classes failed")])
+@pytest.mark.parametrize(("peel", "words"), [("size", "and at times which"), ("principle", "which classes failed")])
 def test_a_recoded_release_says_what_its_algorithm_gives_away(peel: Any, words: str) -> None:
     table = jali.datasets.census(rows=300, seed=2, quasi=["age", "sex"])
     release = jali.recode(table, [jali.KAnonymity(5), jali.DistinctDiversity(3)], peel=peel)
     assert words in repr(release)
     assert any(words in note for note in jali.audit(release).notes)
+
+
+def test_values_can_tell_which_of_two_classes_published_together_failed() -> None:
+    """Two people of A and three of B, together flu twice and cold three times: every table that gives this group has A
+    with one value, while B may keep the promise. So no release may say that nobody can tell which failed.
+    """
+    together = []
+    for flu in itertools.combinations(range(5), 2):
+        ill = ["flu" if person in flu else "cold" for person in range(5)]
+        frame = pa.table({"town": list("AABBB"), "ill": ill})
+        table = jali.table(frame, quasi={"town": jali.suppress()}, sensitive=["ill"])
+        release = jali.recode(table, [jali.KAnonymity(2), jali.DistinctDiversity(2)])
+        if release.manifest.counts["groups"] == 1:
+            together.append((len({*ill[:2]}), len({*ill[2:]})))
+        assert "not which" not in str(release.manifest.method["known_algorithm"])
+    assert together
+    assert {town_a for town_a, _ in together} == {1}
+    assert {town_b for _, town_b in together} == {1, 2}
 
 
 def test_recoding_is_never_worse_than_the_best_node() -> None:

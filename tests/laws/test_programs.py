@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jali.programs import Sums
+from jali.programs import Sums, transport
 
 
 @st.composite
@@ -65,3 +65,52 @@ def test_unknowns_that_need_not_be_whole_give_the_linear_range() -> None:
     assert found is not None
     np.testing.assert_allclose(found[:2], [0, 1.5], atol=1e-9)
     assert Sums(*args).range_of(np.array([1.0, 0.0])) is None
+
+
+@given(programs())
+def test_the_least_is_reached_by_amounts_that_fit(
+    program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray],
+) -> None:
+    """What is found has the sums that are known, and the objective is its bound."""
+    matrix, low, high, most, objective = program
+    found = sums(matrix, low, high, most).least(objective)
+    if found is None:
+        return
+    assert found.reached
+    assert found.x is not None
+    x = np.rint(found.x)
+    assert (matrix @ x >= low).all()
+    assert (matrix @ x <= high).all()
+    assert float(objective @ x) == found.bound
+
+
+@given(programs())
+def test_parts_are_apart(program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray]) -> None:
+    """No sum has unknowns of two parts, and a part by itself has the range that it has among all."""
+    matrix, low, high, most, objective = program
+    known = sums(matrix, low, high, most)
+    part = known.parts()
+    assert all(len({*part[row > 0].tolist()}) <= 1 for row in matrix)
+    if known.feasible():
+        kept = part == part[0]
+        alone = known.where(kept).range_of(objective[kept])
+        assert alone == known.range_of(np.where(kept, objective, 0.0))
+
+
+@given(st.data())
+def test_a_transport_meets_all_needs_where_that_can_be(data: st.DataObject) -> None:
+    """Against every way to send the amounts along the ways that there are."""
+    have = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
+    need = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
+    every = list(itertools.product(range(len(have)), range(len(need))))
+    ways = data.draw(st.lists(st.sampled_from(every), unique=True, min_size=1, max_size=5))
+    source, target = (np.array(side) for side in zip(*ways, strict=True))
+    found = transport(have, need, source, target)
+
+    def sent(amounts: np.ndarray) -> bool:
+        left, come = np.bincount(source, amounts, len(have)), np.bincount(target, amounts, len(need))
+        return bool((left == have).all() and (come == need).all())
+
+    possible = any(sent(np.array(amounts)) for amounts in itertools.product(range(4), repeat=len(ways)))
+    assert (found is not None) == possible
+    assert found is None or sent(found)

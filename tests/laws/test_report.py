@@ -224,7 +224,7 @@ def test_k_of_angel_is_promised_table_by_table_everywhere() -> None:
     assert found.tables == 2
     for name, value in together(found):
         assert f"{name}</th><td>{value}</td>" in page
-    assert "the join keeps k" in page
+    assert "all tables together keep k" in page
 
 
 def test_distributions_promise_only_against_whoever_knows_who_is_in_the_table(releases: Any) -> None:

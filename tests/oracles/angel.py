@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -96,3 +96,63 @@ def pairs_with_room(
             least[a, b] += n
             most[a, b] += min(left, free)
     return {pair: (n, most[pair]) for pair, n in least.items() if n > 0}
+
+
+Cell = Mapping[str, frozenset[Any]]  # by column, the values that a cell covers
+
+
+def joint_ranges(
+    tables: Sequence[Sequence[tuple[Hashable, Cell, int | None]]],
+) -> dict[tuple[tuple[int, Hashable], ...], tuple[int, int]]:
+    """How many people combinations of cells hold, at least and at most, over every world that agrees with all tables.
+
+    A row is its name, what its cell covers, and its batch, None in a table without batches. The rows of the first table
+    are people; those of the others are dealt to them in every way in which batches agree and every column has a value
+    that all cells of a person cover. A combination names cells of two or more tables, each with the table's number.
+    """
+    low: dict[Any, int] = {}
+    high: dict[Any, int] = {}
+    worlds = 0
+    for seats in _seatings(tables):
+        worlds += 1
+        count = Counter[Any]()
+        for person in seats:
+            named = [(i, row[0]) for i, row in enumerate(person)]
+            for many in range(2, len(named) + 1):
+                count.update(combinations(named, many))
+        for cells in {*count, *low}:
+            low[cells] = count[cells] if worlds == 1 else min(low.get(cells, 0), count[cells])
+            high[cells] = max(high.get(cells, 0), count[cells])
+    assert worlds
+    return {cells: (low[cells], high[cells]) for cells in low}
+
+
+def _seatings(tables: Sequence[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Every way to deal the rows of all tables to people, rows that look alike being alike."""
+    people = [(row,) for row in tables[0]]
+
+    def dealt(at: int, seats: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+        if at == len(tables):
+            yield seats
+            return
+        rows = [(row[0], row[2]) for row in tables[at]]
+        whole = {(row[0], row[2]): row for row in tables[at]}
+        for order in set(permutations(rows)):
+            more = [(*seat, whole[key]) for seat, key in zip(seats, order, strict=True)]
+            if all(_one_person(seat) for seat in more):
+                yield from dealt(at + 1, more)
+
+    yield from dealt(1, people)
+
+
+def _one_person(rows: Sequence[tuple[Hashable, Cell, int | None]]) -> bool:
+    """Whether these rows can be the same person's."""
+    if len({batch for _, _, batch in rows if batch is not None}) > 1:
+        return False
+    names = {name for _, cell, _ in rows for name in cell}
+    return all(frozenset.intersection(*(cell[name] for _, cell, _ in rows if name in cell)) for name in names)
+
+
+def breaks_k(tables: Sequence[Sequence[tuple[Hashable, Cell, int | None]]], k: int) -> bool:
+    """Whether some combination of cells certainly holds at least one and fewer than k people."""
+    return any(low >= 1 and high < k for low, high in joint_ranges(tables).values())

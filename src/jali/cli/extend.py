@@ -42,8 +42,8 @@ def extend(
 ) -> None:  # fmt: skip
     """Add marginals to an ANGEL release, over the same batches.
 
-    Of JOB.toml the input and its columns are read, and the marginals (and joint_k) of its section [angel]. The new
-    release is to be published in place of RELEASE.
+    Of JOB.toml the input and its columns are read, and of its section [angel] the marginals, joint_k and joint_time.
+    The new release is to be published in place of RELEASE.
     """
     from jali.errors import InputError
     from jali.job import Job
@@ -59,8 +59,8 @@ def extend(
     if keys is None:
         raise InputError("the private file of the release is needed", do="pass --private FILE")
     marginals = loaded.options.get("marginals", ())
-    joint_k = loaded.options.get("joint_k")
-    extended = found.extend(loaded.table(), marginals, keys, joint_k=joint_k, on_step=on_step())
+    joint = {name: loaded.options[name] for name in ("joint_k", "joint_time") if name in loaded.options}
+    extended = found.extend(loaded.table(), marginals, keys, **joint, on_step=on_step())
     save_new(
         extended, output, overwrite=overwrite, form=form, as_json=as_json,
         spreadsheet_safe=spreadsheet_safe or loaded.spreadsheet_safe,

@@ -58,12 +58,14 @@ def frontier(
     from jali.charts import require_plots
     from jali.errors import InputError
     from jali.job import Job
+    from jali.releases.store import within_release
 
     loaded = Job.load(job)
     if output is not None:
         require_plots()  # before anything takes long
     for place, what in ((output, "page"), (resume, "file to resume from")):
-        if place is not None and loaded.output is not None and loaded.output.resolve() in place.resolve().parents:
+        inside = [] if place is None else place.resolve().parents
+        if place is not None and (within_release(place) or (loaded.output and loaded.output.resolve() in inside)):
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
         if place is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from jali.estimates.cover import Cover
 from jali.estimates.domain import comparable
 from jali.estimates.masks import HIDDEN, alphabet
 from jali.estimates.patterns import Bools, Floats, Ints
+
+AT_ONCE = 4_000_000  # pairs of a value and a tuple of nodes
 
 
 def overlap(one: Cover, two: Cover) -> Floats:
@@ -42,6 +45,36 @@ def overlap(one: Cover, two: Cover) -> Floats:
     found[:, any_two] = size_one[:, None]
     found[np.ix_(any_one, any_two)] = max(1.0, _all(one, size_one), _all(two, size_two))
     return found
+
+
+def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
+    """Whether some value is covered by all of these nodes at once, one of each cover: (tuples,).
+
+    `nodes` is (tuples, covers).
+    Intervals that meet two by two have a value in common, and so have masks. Sets need not: {a, b}, {b, c}, {a, c}.
+    """
+    meet = np.ones(len(nodes), dtype=bool)
+    for i, j in combinations(range(len(covers)), 2):
+        meet &= overlap(covers[i], covers[j])[nodes[:, i], nodes[:, j]] > 0
+    left = meet.copy() if len(covers) > 2 else np.zeros_like(meet)  # to be looked at value by value
+    for i, cover in enumerate(covers):
+        here = np.flatnonzero(left & _listed(cover)[nodes[:, i]])
+        if len(here) == 0:
+            continue
+        assert cover.values is not None
+        fits = [_may_be(other, cover.values) for other in covers]
+        fits[i] = _members(cover).T > 0
+        for some in np.array_split(here, 1 + len(here) * len(cover.values) // AT_ONCE):
+            meet[some] = np.logical_and.reduce([f[:, nodes[some, at]] for at, f in enumerate(fits)]).any(axis=0)
+        left[here] = False
+    return meet
+
+
+def _may_be(cover: Cover, values: pa.Array) -> Bools:
+    """Whether each value may be what each node stands for: (values, nodes)."""
+    fits: Bools = _fits(cover, values) > 0
+    fits[:, _anything(cover)] = True
+    return fits
 
 
 def _listed(cover: Cover) -> Bools:

@@ -20,7 +20,8 @@ from jali.principles.base import Principle
 from jali.principles.counts import Counts, Ints
 from jali.progress import Step
 from jali.releases import store
-from jali.releases.angel_joint import JointCell, smallest_certain
+from jali.releases.angel_decide import JOINT_TIME, JointCheck, decide
+from jali.releases.angel_joint import JointCell
 from jali.releases.angel_keys import check_place, write_keys
 from jali.releases.angel_tables import Contents, GroupTable, posterior
 from jali.releases.base import Manifest, Release
@@ -118,10 +119,12 @@ class Angel(Release):
     # What it promises.
 
     def promised(self, principle: Principle) -> str:
-        """k holds table by table, and not for their join; what is said of sensitive values holds in every batch."""
-        k = isinstance(principle, KAnonymity)
-        where = "in each table of quasi-identifiers" if k else "where a group is a batch"
-        return f"{where}, {super().promised(principle)}"
+        """k holds table by table, and for all together if that was asked; the rest holds in every batch."""
+        if not isinstance(principle, KAnonymity):
+            return f"where a group is a batch, {super().promised(principle)}"
+        joint = bool(self.manifest.method.get("joint_k")) and len(self.contents.tables) > 1
+        more = f"; no cells of several tables certainly hold somebody and fewer than {principle.k}" if joint else ""
+        return f"in each table of quasi-identifiers, {super().promised(principle)}{more}"
 
     def counts(self) -> Counts:
         """People by batch and sensitive value."""
@@ -131,9 +134,13 @@ class Angel(Release):
         """What an attacker believes of somebody whose bucket he knows: the mixture of its batches (Equation 2)."""
         return posterior(self._table(table), self.counts())
 
+    def joint_check(self, *, seconds: float = JOINT_TIME) -> JointCheck:
+        """Whether k holds for all tables together, those without batches too, if that is decided within the time."""
+        return decide(self.contents.tables, self.contents.size, self.k, seconds=seconds)
+
     def joint_cell(self) -> JointCell | None:
-        """Of the cells that the tables, joined on the batch, certainly share, the one with the fewest people."""
-        return smallest_certain(self.contents.tables, self.contents.size)
+        """Of the cells that some tables certainly share, those with the fewest people, as far as that was found."""
+        return self.joint_check().cell
 
     def _table(self, name: str) -> GroupTable:
         known = {table.name: table for table in self.contents.tables if table.batch is not None}
@@ -151,7 +158,11 @@ class Angel(Release):
         except ValueError as problem:
             raise InternalError(f"{problem}; nothing was written: please report this bug") from None
         if self.manifest.method.get("joint_k"):
-            require_joint(self.contents, self.k)
+            asked = self.manifest.method.get("joint_time")
+            seconds = max(float(asked), JOINT_TIME) if isinstance(asked, (int, float)) else JOINT_TIME
+            require_joint(
+                self.contents, self.k, seconds=seconds
+            )  # a short time to search is none to check what was found
 
     def _require_kept(self, counts: Counts) -> None:
         broken = [repr(p) for p in self.batch_principles if not bool(p.holds(counts).all())]
@@ -219,16 +230,18 @@ class Angel(Release):
         private: str | Path | None = None,
         *,
         joint_k: bool | None = None,
+        joint_time: float = JOINT_TIME,
         on_step: Step | None = None,
     ) -> Angel:
         """The same release with more marginals over the same batches, to be published in its place.
 
-        A release that was read from its folder needs the `private` file that was saved with it. `joint_k=True`, or what
-        was asked of the release, refuses a marginal that would let the join of the tables fall below k.
+        A release that was read from its folder needs the `private` file that was saved with it. With `joint_k=True`,
+        or if it was asked of the release, the new marginals are coarsened until all tables together keep k, which may
+        take `joint_time` seconds.
         """
         from jali.releases.angelize import extended
 
-        return extended(self, table, marginals, private, joint_k=joint_k, on_step=on_step)
+        return extended(self, table, marginals, private, joint_k=joint_k, joint_time=joint_time, on_step=on_step)
 
     def save(
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
@@ -276,16 +289,22 @@ class Angel(Release):
         return summary(self)
 
 
-def require_joint(contents: Contents, k: int) -> None:
-    """Raise InputError where the join of the tables on the batch certainly has a cell of fewer than k people."""
-    found = smallest_certain(contents.tables, contents.size)
-    if found is not None and found.high < k:
+def require_joint(contents: Contents, k: int, *, seconds: float = JOINT_TIME) -> None:
+    """Raise InputError where all tables together do not keep k, or where that is not decided within the time."""
+    kept, found = decide(contents.tables, contents.size, k, seconds=seconds)
+    if kept is None:
+        raise InputError(
+            f"whether all tables together keep k = {k} was not decided within {seconds:g} seconds",
+            do="publish fewer marginals, raise joint_time, or leave joint_k out if k need not hold for the join",
+        )
+    if not kept:
+        assert found is not None  # it breaks k
         names = " and ".join(f'"{name}"' for name in found.cells)
         many = "1 person" if found.high == 1 else f"{found.low} people"
         if found.low < found.high:
             many = f"between {found.low} and {found.high} people"
         raise InputError(
-            f"joined on the batch, the tables {names} show a cell of {many}, fewer than k = {k}",
-            do="publish fewer marginals, or leave joint_k out if k need not hold for the join",
+            f"together, the tables {names} show a cell of {many}, fewer than k = {k}",
+            do="publish fewer marginals, or leave joint_k out if k need not hold for all tables together",
             value=str(found),
         )

@@ -6,7 +6,8 @@ min(n1, n2). With m tables it is Σ ni - (m - 1) n and the least ni. Both are ad
 certainly in all of the cells and fewer than k can be, the join tells people apart that no table does. Two tables that
 share columns tell more, since [20, 24] and [30, 34] have nobody in common: n is then only the people of cells that can
 hold the same person, and of the most who can be in two cells those are taken away who certainly are elsewhere. Beyond
-two tables, and what single cells leave room for, exclusion is not used. Tables without a batch are not joined.
+two tables, and what single cells leave room for, exclusion is not used. A table without batches is joined with every
+other one as if all people were one batch. These are bounds: `angel_decide` decides what they leave open.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from jali.releases.angel_shared import Common, in_common, meeting
 from jali.releases.angel_tables import GroupTable
 
 AT_ONCE = 4_000_000
+MOST_PAIRS = 20_000_000
+"""Of so many pairs of cells at most the bounds of a table without batches are sought."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,17 @@ class _Joined(NamedTuple):
     outside: Ints  # (batches,) how many of the batch are not in it
 
     @classmethod
+    def of_everybody(cls, table: GroupTable) -> _Joined:
+        """As if everybody were in one batch."""
+        cell = np.arange(len(table.sizes))
+        return cls._of(cell, np.zeros_like(cell), table.sizes, np.array([table.rows]), len(table.sizes))
+
+    @classmethod
     def of(cls, table: GroupTable, size: Ints) -> _Joined:
-        cell, batch, n = table.shares
-        cells = len(table.sizes)
+        return cls._of(*table.shares, size, len(table.sizes))
+
+    @classmethod
+    def _of(cls, cell: Ints, batch: Ints, n: Ints, size: Ints, cells: int) -> _Joined:
         order = np.argsort(batch * cells + cell)
         cell, batch, n = cell[order], batch[order], n[order]
         by_cell = np.argsort(cell, kind="stable")
@@ -81,14 +92,42 @@ class _Joined(NamedTuple):
         return np.where(self.key[at] == wanted, self.n[at], 0)
 
 
+class _Best(NamedTuple):
+    """The most and the least people of some cells, one of each of some tables."""
+
+    high: int
+    low: int
+    tables: list[GroupTable]
+    cells: Ints  # (tables,)
+
+
 def smallest_certain(tables: Sequence[GroupTable], size: Ints) -> JointCell | None:
     """Of all cells of a join that somebody is certainly in, the one that the fewest can be in; `size` is the batches'.
 
-    Some tables are joined at a time: every two of them, then three, as long as something is certain.
+    Some tables with batches are joined at a time: every two of them, then three, as long as something is certain. A
+    table without batches is joined with each other one.
     """
     linked = [table for table in tables if table.batch is not None]
+    best = _all_linked(linked, size)
+    for one, two in combinations(tables, 2):
+        if one.batch is not None and two.batch is not None:
+            continue
+        if best is not None and best.high == 1:  # fewer than 1 is nobody
+            break
+        if len(one.sizes) * len(two.sizes) <= MOST_PAIRS:
+            everybody = np.array([one.rows])
+            found = _pair([one, two], [_Joined.of_everybody(table) for table in (one, two)], everybody, best)
+            best = found if found is not None and (best is None or found[:2] < best[:2]) else best
+    if best is None:
+        return None
+    shown = {table.name: table.label(int(c)) for table, c in zip(best.tables, best.cells, strict=True)}
+    return JointCell(best.low, best.high, shown)
+
+
+def _all_linked(linked: list[GroupTable], size: Ints) -> _Best | None:
+    """The same for tables that all show batches."""
     joined = [_Joined.of(table, size) for table in linked]
-    best: tuple[int, int, tuple[int, ...], Ints] | None = None
+    best: _Best | None = None
     alive: set[tuple[int, ...]] = {(i,) for i in range(len(joined))}
     for many in range(2, len(joined) + 1):
         wanted = [
@@ -98,21 +137,27 @@ def smallest_certain(tables: Sequence[GroupTable], size: Ints) -> JointCell | No
         ]
         alive = set()
         for subset in wanted:
-            some = [joined[i] for i in subset]
-            found = _certain(some, size)
-            if many == 2 and 1 not in [each[0] for each in (found, best) if each is not None]:  # fewer than 1 is nobody
-                common = in_common(linked[subset[0]], linked[subset[1]])
-                found = _certain_pair(some[0], some[1], common, len(size)) if common else found
+            some = [linked[i] for i in subset]
+            if many == 2:
+                found = _pair(some, [joined[i] for i in subset], size, best)
+            else:
+                certain = _certain([joined[i] for i in subset], size)
+                found = None if certain is None else _Best(certain[0], certain[1], some, certain[2])
             if found is None:
                 continue
             alive.add(subset)
             if best is None or found[:2] < best[:2]:
-                best = (*found[:2], subset, found[2])
-    if best is None:
-        return None
-    high, low, subset, cell = best
-    shown = {linked[i].name: linked[i].label(int(c)) for i, c in zip(subset, cell, strict=True)}
-    return JointCell(low, high, shown)
+                best = found
+    return best
+
+
+def _pair(some: list[GroupTable], joined: list[_Joined], size: Ints, best: _Best | None) -> _Best | None:
+    """The same for two tables; the columns that they share are looked at unless one person is alone without that."""
+    found = _certain(joined, size)
+    if 1 not in [each[0] for each in (found, best) if each is not None]:  # fewer than 1 is nobody
+        common = in_common(some[0], some[1])
+        found = _certain_pair(joined[0], joined[1], common, len(size)) if common else found
+    return None if found is None else _Best(found[0], found[1], some, found[2])
 
 
 def _certain(tables: list[_Joined], size: Ints) -> tuple[int, int, Ints] | None:

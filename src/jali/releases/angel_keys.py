@@ -20,6 +20,7 @@ from jali.errors import InputError, path_of
 from jali.principles.counts import Ints
 from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_tables import Contents
+from jali.releases.store import within_release
 from jali.writing import built_file
 
 _BATCH, _COUNT = "batch", "count"
@@ -141,13 +142,16 @@ def _digest(keys: pa.Table) -> bytes:
 
 
 def check_place(private: str | Path, folder: str | Path, *, overwrite: bool) -> Path:
-    """Where the private file goes: never into the release's folder, nor over another file unless that is asked for."""
+    """Where the private file goes: never into a release's folder, nor over another file unless that is asked for."""
     path = Path(os.path.realpath(path_of(private)))
     release = Path(os.path.realpath(path_of(folder)))
     if path.suffix != ".parquet":
         raise InputError("the private file is written as Parquet", got=path.name, do="name it e.g. keys.parquet")
     if path == release or release in path.parents:
         raise InputError("the private file must not lie in the folder that is published", do="choose another place")
+    if within_release(path):
+        what = "the private file must not lie in the folder of a release, which is handed out as it is"
+        raise InputError(what, do="choose another place")
     if path.is_dir():
         raise InputError(f"{private} is a folder", do="name a file")
     if path.exists() and not overwrite:

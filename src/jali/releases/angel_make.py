@@ -20,7 +20,7 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.principles.counts import Ints
-from jali.releases.angel import Angel, require_joint
+from jali.releases.angel import Angel
 from jali.releases.angel_assigned import Assigned
 from jali.releases.angel_keys import keys_of
 from jali.releases.angel_tables import Contents, GroupTable
@@ -161,8 +161,6 @@ def _require_kept(release: Angel) -> None:
         if int(table.sizes.min()) < release.k:
             got = f"{int(table.sizes.min())} in the smallest"
             raise InputError(f'the buckets of "{table.name}" do not have k = {release.k} people each', got=got)
-    if release.manifest.method.get("joint_k"):
-        require_joint(release.contents, release.k)
 
 
 def of_groups(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -15,9 +16,11 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle, principles_of
 from jali.principles.counts import Ints
 from jali.progress import Step, watched
-from jali.releases.angel import Angel, require_joint
+from jali.releases.angel import Angel
 from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
 from jali.releases.angel_assigned import Assigned
+from jali.releases.angel_coarsen import Settled, Wanted, settle
+from jali.releases.angel_decide import JOINT_TIME
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
 from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
 from jali.releases.asked import require_table
@@ -57,6 +60,7 @@ def angelize(
     *,
     k: int | None = None,
     joint_k: bool = False,
+    joint_time: float = JOINT_TIME,
     marginals: Iterable[Sequence[str]] | None = None,
     batches: Batches = "best",
     buckets: Buckets = "recode",
@@ -69,8 +73,9 @@ def angelize(
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
     has no batches. `batches` come from a "partition", a "curve" or whichever of both gives the lower KL; if the groups
     of a plain generalization give a lower one still, those are published. `buckets` come from local recoding ("recode")
-    or a "partition", and are shown as `show` says. `joint_k=True` refuses marginals that, joined on the batch, would
-    certainly show fewer than k people.
+    or a "partition", and are shown as `show` says. With `joint_k=True` no cells of several tables certainly hold
+    somebody and fewer than k people: marginals and buckets are coarsened until that holds, those that lose least first,
+    and the release says which. `joint_time` is how many seconds that may take.
     """
     require_table("angelize", table)
     table = prepared(table)
@@ -78,22 +83,34 @@ def angelize(
     for name, value, known in (("batches", batches, BATCHES), ("buckets", buckets, BUCKETS)):
         if value not in known:
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
-    _check_joint(joint_k)
+    _check_joint(joint_k, joint_time)
     how = _How(least, buckets, shows_of(table.quasi, show))
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
         found = _best(table, required, [way for way in BATCHES[1:] if batches in (way, "best")], how, step)
-        more = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, 1)]
+        settled = Settled((found.data, *_marginals(table, wanted, 1, how, step)), {})
+        if joint_k and wanted:
+            asked = Wanted(wanted, least, how.shows, lambda k: _marginals(table, wanted, 1, how._replace(k=k), step))
+            settled = settle(table, found.assigned.of_record, settled.drafts, asked, seconds=joint_time)
+    kl = found.kl if settled.drafts[0] is found.data else kl_of(found.assigned, settled.drafts[0])
     method = {
-        "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows), "joint_k": joint_k,
+        "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows),
+        **_joint_method(joint_k, joint_time, settled),
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
-    return of_drafts(found.assigned, (found.data, *more), (*required, *promised), method, kl=found.kl)
+    return of_drafts(found.assigned, settled.drafts, (*required, *promised), method, kl=kl)
 
 
-def _check_joint(joint_k: object) -> None:
+def _check_joint(joint_k: object, joint_time: object) -> None:
     if not isinstance(joint_k, bool):
         raise InputError("joint_k is true or false", got=repr(joint_k))
+    if isinstance(joint_time, bool) or not isinstance(joint_time, (int, float)) or not 0 < joint_time < math.inf:
+        raise InputError("joint_time is a number of seconds above 0", got=repr(joint_time))
+
+
+def _joint_method(joint_k: bool, joint_time: float, settled: Settled) -> dict[str, Any]:
+    """What the manifest says of all tables together."""
+    return {"joint_k": joint_k} | ({"joint_time": joint_time, "coarsened": settled.coarsened} if joint_k else {})
 
 
 def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: _How, step: Step) -> _Found:
@@ -129,6 +146,11 @@ def _bucketed(table: Table, principles: tuple[Principle, ...], way: str, shows: 
     return recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step).group
 
 
+def _marginals(table: Table, wanted: Sequence[Marginal], at: int, how: _How, step: Step) -> list[Draft]:
+    """The tables of marginals, numbered from `at` on."""
+    return [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
+
+
 def _marginal(table: Table, marginal: Marginal, name: str, how: _How, step: Step) -> Draft:
     """The table of a marginal, from a k-anonymous partition of its own columns."""
     shows = {column: how.shows[column] for column in marginal.columns}
@@ -144,6 +166,7 @@ def extended(
     private: str | Path | None,
     *,
     joint_k: bool | None,
+    joint_time: float,
     on_step: Step | None,
 ) -> Angel:
     """The release with more marginals over the same batches; see `Angel.extend`."""
@@ -155,7 +178,7 @@ def extended(
         raise InputError("a release that was read from its folder does not know who is in which batch", do=do)
     method = release.manifest.method
     joint = bool(method.get("joint_k")) if joint_k is None else joint_k
-    _check_joint(joint)
+    _check_joint(joint, joint_time)
     table = _ordered(prepared(table), release)
     batch = _same_batches(keys, table, release, given=private is not None)
     how = _How(release.k, method.get("buckets", BUCKETS[0]), shows_of(table.quasi, dict(method["show"])))
@@ -165,15 +188,15 @@ def extended(
         raise InputError("no marginal to add: none was named that the release lacks", do="name other columns")
     at = len(release.contents.tables)
     with watched("forming buckets", on_step) as step:
-        drafts = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
-    tables = (*release.contents.tables, *(published(table, each, batch) for each in drafts))
-    made = Angel(
-        release.contents._replace(tables=tables),
-        replace(release.manifest, method={**method, "joint_k": joint}),
-        origin=table.origin,
-    )
-    if joint:
-        require_joint(made.contents, made.k)
+        settled = Settled(tuple(_marginals(table, wanted, at, how, step)), {})
+        if joint:
+            asked = Wanted(wanted, how.k, how.shows, lambda k: _marginals(table, wanted, at, how._replace(k=k), step))
+            there_before = release.contents.tables
+            settled = settle(table, batch, settled.drafts, asked, seconds=joint_time, fixed=there_before)
+    tables = (*release.contents.tables, *(published(table, each, batch) for each in settled.drafts))
+    coarsened = {**method.get("coarsened", {}), **settled.coarsened}
+    told = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
+    made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=told), origin=table.origin)
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
     made.verify()
     return made

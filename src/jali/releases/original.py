@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,7 @@ def holder_costs(
     if covers is None:
         covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     hidden = release.hidden_rows
-    shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
+    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
     sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)
     groups = int((sizes > 0).sum()) + bool(hidden.any())
     return HolderCosts(
@@ -118,7 +118,7 @@ def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, k
     `kl` where it is known already.
     """
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
-    shares = {name: _share(release[name], covers[name], original[name].mask(domain)) for name in covers}
+    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
     groups = int(release.manifest.counts["groups"])
     sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
     return HolderCosts(
@@ -131,6 +131,17 @@ def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, k
         suppressed=0,
         columns=shares,
     )
+
+
+def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray[np.integer]) -> dict[str, float]:
+    """How far each column is generalized where everybody shows what their bucket does: 0 as it is, 1 for `*`."""
+    people = np.bincount(bucket)
+    losses = {}
+    for column in columns:
+        mask = original[column.name].mask(original.domain)
+        rows = np.bincount(column.codes, people, minlength=len(column.labels)).astype(np.float64)
+        losses[column.name] = _share(rows, holder_cover(column, original[column.name], original.domain), mask)
+    return losses
 
 
 def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
@@ -157,12 +168,19 @@ def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Co
     return Cover.grouped(values, np.zeros(len(values), dtype=np.int64), 1)
 
 
-def _share(published: Published, cover: Cover, mask: NDArray[np.bool_]) -> float:
-    """The mean over rows of (values covered − 1) / (values − 1); a distribution may name values outside the domain."""
+def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) -> float:
+    """The mean over rows of (values covered − 1) / (values − 1), `rows` being how many show each node: (nodes,).
+
+    A distribution may name values outside the domain.
+    """
     inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
     covered = np.diff(np.concatenate([[0], np.cumsum(inside)])[cover.start])
-    rows = np.bincount(published.codes, minlength=len(published.labels))
-    return float(rows @ (covered - 1)) / len(published.codes) / max(int(mask.sum()) - 1, 1)
+    return float(rows @ (covered - 1)) / float(rows.sum()) / max(int(mask.sum()) - 1, 1)
+
+
+def _rows(published: Published) -> NDArray[np.floating]:
+    """How many rows show each node: (nodes,)."""
+    return np.bincount(published.codes, minlength=len(published.labels)).astype(np.float64)
 
 
 def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:

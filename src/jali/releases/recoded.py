@@ -21,10 +21,10 @@ from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
 from jali.search.recode_plan import PEELS, SHOWS
 
 KNOWN_ALGORITHM: dict[Peel, str] = {
-    "size": "whoever knows the algorithm learns that of two classes published together one failed, though not which",
-    "principle": "whoever knows the algorithm learns which classes failed the promises before they were merged",
+    "size": "whoever knows the algorithm can tell from classes published together that one failed, and at times which",
+    "principle": "whoever knows the algorithm can tell which classes failed the promises before they were merged",
 }
-"""What the way of peeling gives away; saved with the release."""
+"""What the way of peeling can give away; saved with the release, and true of every release that is made so."""
 
 
 class Recoded(Partitioned):

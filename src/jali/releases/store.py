@@ -130,6 +130,12 @@ def release_files(folder: Path) -> set[str]:
         return set()
 
 
+def within_release(path: Path) -> bool:
+    """Whether a file at this place would lie in the folder of a release, however deep, which is handed out as it is."""
+    folder = Path(os.path.realpath(path)).parent
+    return any(release_files(place) for place in (folder, *folder.parents))
+
+
 def _write_table(table: pa.Table, path: Path, form: Format) -> None:
     with path.open("wb") as file:
         if form == "csv":

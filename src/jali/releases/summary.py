@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
+
+from jali.principles import Safety
+from jali.principles.base import Principle
 
 if TYPE_CHECKING:
     from jali.releases.buckets import Buckets
@@ -69,11 +72,28 @@ def cut(cell: str) -> str:
     return cell if len(cell) <= LONGEST else cell[: LONGEST - 1] + "…"
 
 
+def beyond(principles: Iterable[Principle]) -> str:
+    """What the promises leave to an attacker who knows more than the quasi-identifiers: under Safety only many facts.
+
+    >>> from jali.principles import KAnonymity, Safety
+    >>> beyond([KAnonymity(3), Safety(0.9, 2)])
+    'more than 2 facts that an attacker knows beyond the quasi-identifiers, or facts of another form'
+    """
+    facts: dict[str | None, int] = {}
+    for principle in principles:
+        if isinstance(principle, Safety) and principle.k > 0:
+            facts[principle.sensitive] = max(principle.k, facts.get(principle.sensitive, 0))
+    if not facts:
+        return NOT_COVERED[0]
+    of = [f"{many(k, 'fact')}{'' if name is None else f' about {name}'}" for name, k in facts.items()]
+    return f"more than {' or '.join(of)} that an attacker knows beyond the quasi-identifiers, or facts of another form"
+
+
 def not_covered(release: Generalized) -> tuple[str, ...]:
     """What the promises of a release do not speak of."""
     method = release.manifest.method
-    known = method.get("known_algorithm")
-    listed: tuple[str, ...] = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    known = str(method.get("known_algorithm", NOT_COVERED[1]))
+    listed: tuple[str, ...] = (beyond(release.principles), known, NOT_COVERED[2])
     if release.kind == "concealed" and release.of_role("sensitive"):
         return (OF_THE_PRESENT, *listed)
     if release.people is not None:
@@ -92,7 +112,7 @@ def buckets_not_covered(release: Buckets) -> tuple[str, ...]:
     them equally often.
     """
     dealt = release.manifest.method["buckets"] == "anatomy"
-    told = NOT_COVERED[:1] + NOT_COVERED[2:] if dealt else NOT_COVERED
+    told = (beyond(release.principles), *NOT_COVERED[2 if dealt else 1 :])
     return (VISIBLE, *told) if any(map(_exact, release.of_role("quasi"))) else told
 
 

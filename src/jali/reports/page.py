@@ -11,7 +11,7 @@ from jali.charts import require_plots
 from jali.encoding.table import Table
 from jali.errors import InputError, path_of
 from jali.releases.base import Release, load
-from jali.releases.store import release_files
+from jali.releases.store import within_release
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
 from jali.reports.kinds import a_kind, alike, counted
@@ -59,8 +59,7 @@ class Report:
 
 def require_outside(target: Path) -> None:
     """Raise InputError where a file would lie in the folder of a release, which holds its own files and no other."""
-    folder = target.parent.resolve()
-    if any(release_files(place) for place in (folder, *folder.parents)):
+    if within_release(target):
         raise InputError(
             "a report must not lie in the folder of a release, which is handed out as it is", do="name another place"
         )

@@ -17,6 +17,7 @@ from jali.principles import EntropyDiversity, TCloseness
 from jali.principles.choices import concentrated
 from jali.principles.counts import Cells, Counts, GivenCounts
 from jali.releases.angel import Angel
+from jali.releases.angel_decide import JOINT_TIME
 from jali.releases.angel_summary import RESTS
 from jali.releases.angel_summary import not_covered as angel_not_covered
 from jali.releases.base import Release, load
@@ -47,6 +48,8 @@ MOST_L = 20
 """Up to which l the recursive diversity is reported."""
 FACTS = range(14)
 """For how many facts that an attacker knows the maximum disclosure is reported."""
+QUICK = 10.0
+"""How many seconds an audit looks at all tables of an ANGEL release together, if k was not asked for all together."""
 SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which the share of people is reported."""
 
@@ -160,6 +163,9 @@ def _audit_angel(release: Angel) -> Audit:
     kept = {repr(p): bool(p.holds(counts).all()) for p in release.batch_principles}
     k = min(int(table.sizes.min()) for table in tables)
     kept |= {repr(p): k >= release.k for p in release.principles if p not in release.batch_principles}
+    asked = bool(release.manifest.method.get("joint_k"))
+    check = release.joint_check(seconds=JOINT_TIME if asked else QUICK)
+    kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
     notes = _notes(person_named=not assumed, spread=False, not_covered=angel_not_covered(release))
     found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=bound_kind(release))
@@ -172,8 +178,9 @@ def _audit_angel(release: Angel) -> Audit:
             for p in release.batch_principles
         },
         largest_share={s.name: max(_largest(each, s.name) for each in mixed) for s in counts.sensitive},
-        tables=len(mixed),
-        joint=release.joint_cell(),
+        tables=len(tables),
+        joint=check.cell,
+        joint_keeps_k=check.kept,
         k=release.k,
     )
     return replace(

@@ -73,8 +73,9 @@ class AngelAudit:
     smallest_batch: int  # people
     posterior: Mapping[str, float]  # the weakest level of any bucket's mixture of batches, by promise
     largest_share: Mapping[str, float]  # the most that an attacker believes in one value of a bucket, by column
-    tables: int  # that show batches
-    joint: JointCell | None  # the cell of their join that somebody is certainly in and the fewest can be
+    tables: int  # of quasi-identifiers, with or without batches
+    joint: JointCell | None  # of the cells that some tables certainly share, those with the fewest people
+    joint_keeps_k: bool | None  # whether no such cells have fewer than k people; None where it was not decided in time
     k: int  # what was promised for each table
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,13 +83,7 @@ class AngelAudit:
         joint = None if self.joint is None else self.joint.to_dict()
         return vars(self) | {
             "posterior": dict(self.posterior), "largest_share": dict(self.largest_share), "joint": joint,
-            "joint_keeps_k": self.joint_keeps_k,
         }  # fmt: skip
-
-    @property
-    def joint_keeps_k(self) -> bool:
-        """Whether no cell of the join certainly has people, but fewer than k."""
-        return self.joint is None or self.joint.high >= self.k
 
 
 @dataclass(frozen=True)
@@ -221,9 +216,10 @@ def together(angel: AngelAudit) -> list[tuple[str, str]]:
     ]
     if angel.tables > 1:
         joint = "nobody" if angel.joint is None else str(angel.joint)
-        rows.append((f"smallest certain cell of the join of {angel.tables} tables", joint))
-        kept = "yes" if angel.joint_keeps_k else f"NO, k = {angel.k} holds in each table only"
-        rows.append(("the join keeps k", kept))
+        rows.append((f"smallest certain cell of {angel.tables} tables together", joint))
+        broken = f"NO, k = {angel.k} holds in each table only"
+        said = {True: "yes", False: broken, None: "not decided in time: take it as no"}
+        rows.append(("all tables together keep k", said[angel.joint_keeps_k]))
     return rows
 
 

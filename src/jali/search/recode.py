@@ -64,11 +64,12 @@ def recode_groups(
 
     With `peel="size"` the classes and a binary tree above them are made from quasi-identifiers and sizes alone, and the
     two halves of a node are published apart exactly when both keep every promise: that two classes stand together says
-    that one of them failed, never which, since the same groups would be published had it been the other one. It does
-    not hide that one of them failed, so where one half cannot fail (because it is large, or from what an attacker knows
-    otherwise) the other one did; nor are the few choices about the whole table hidden: how large the first classes are,
-    and whether a full-domain generalization was better. With `peel="principle"` a class is peeled when it keeps the
-    promises, and combinations move while groups do, so whoever knows the algorithm learns which classes failed.
+    that one of them failed. The same groups would be published had it been the other one, but the published values can
+    rule that out: where one half cannot have failed (because it is large, from the group's values, or from what an
+    attacker knows otherwise) the other one did. Nor are the few choices about the whole table hidden: how large the
+    first classes are, and whether a full-domain generalization was better. With `peel="principle"` a class is peeled
+    when it keeps the promises, and combinations move while groups do, so that classes which failed are told apart more
+    often.
 
     The result is never worse than the best full-domain generalization without suppression. Up to `budget`
     rows may be suppressed: the combinations that stand out most, told by sizes alone, are one group that is shown as *
