@@ -41,6 +41,14 @@ class InputError(JaliError):
         return self._line(self.value)
 
 
+class UndeterminedError(InputError):
+    """A count depends on what was not published: there is no estimate, but there are bounds, `low` and `high`."""
+
+    def __init__(self, what: str, *, low: float, high: float, do: str | None = None) -> None:
+        self.low, self.high = low, high
+        super().__init__(what, do=do)
+
+
 class HierarchyError(InputError):
     """A hierarchy does not cover its column, is no tree, or has no single root."""
 

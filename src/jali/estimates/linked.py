@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
+from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
 from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
-from jali.estimates.expand import assumed, fitting, split
+from jali.estimates.dealt import most_dealt
+from jali.estimates.expand import Fits, assumed, fitting, split
 from jali.estimates.mixed import mixed_probability
 from jali.estimates.nested import Separate
 from jali.estimates.patterns import Bools, Floats, Ints, added
@@ -163,8 +164,9 @@ class LinkedEstimate:
         """How many people satisfy the condition, with what is certain and possible of it.
 
         What is left of the condition for each sensitive value is asked of the boxes: Σ over links of
-        people who fit · people who have the value / people. Of n people q fit and s have the value, so at least
-        q + s - n and at most min(q, s) are both; for a condition that leaves several things, these are added up.
+        people who fit · people who have the value / people. The bounds are exact: the fewest and the most over all ways
+        to deal the values of each link to its people. Of n people q fit and s have the value, so at least q + s - n and
+        at most min(q, s) are both; where different conditions are left for different values, `most_dealt` says it.
         """
         asked = condition_of(condition, where)
         self._side(columns(asked))
@@ -181,7 +183,7 @@ class LinkedEstimate:
         if doubt == 0:
             return Count(low)
         if np.isnan(value):
-            raise self._depends(asked, low, low + doubt)
+            raise undetermined(self._unknown(asked), low, low + doubt, do=DECLARE)
         high = low + doubt
         evenly = EVENLY.replace("bucket", self.called)
         return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
@@ -196,12 +198,16 @@ class LinkedEstimate:
             yield self._of_columns(separate, self._by_value.having(mask))
 
     def _answers(self, asked: Condition) -> Iterator[_Answer]:
-        """What any condition comes to, one answer for each thing that is left of it for some sensitive values."""
-        for rest, having in self._left(asked).items():
-            if isinstance(rest, Constant):
-                sure = float((having * self._scale).sum())
-                yield sure, sure, 0.0, ()
-                continue
+        """What any condition comes to: the people whose values satisfy it whatever they show, and all others."""
+        left = self._left(asked)
+        always = left.pop(Constant(True), None)
+        if always is not None:
+            sure = float(always @ self._scale)
+            yield sure, sure, 0.0, ()
+        if len(left) > 1:
+            yield self._dealt(left)
+            return
+        for rest, having in left.items():
             separate = by_column(rest)
             yield self._both(rest, having) if separate is None else self._of_columns(separate, having)
 
@@ -231,19 +237,39 @@ class LinkedEstimate:
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
+        (box, share, surely), based = self._fitting(asked)
+        people = self._people.take(box)
+        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+
+    def _dealt(self, left: Mapping[Condition, Floats]) -> _Answer:
+        """The answer where different conditions are left for different values: who has which value matters."""
+        shape = (len(left), len(self.link))
+        maybe, sure = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+        near, rests = 0.0, dict[str, None]()
+        for at, (rest, having) in enumerate(left.items()):
+            (box, share, surely), based = self._fitting(rest)
+            maybe[at, box], sure[at, box] = True, surely
+            near += float((share * self._people.take(box)) @ (having / self.size * self._scale).take(self.link[box]))
+            rests |= dict.fromkeys(based(np.flatnonzero(~surely & (having.take(self.link[box]) > 0))))
+        classes = np.stack([*left.values()]).astype(np.int64)
+        high = most_dealt(classes, self.link, self.people, maybe)
+        low = classes.sum(axis=0) - most_dealt(classes, self.link, self.people, ~sure)
+        return near, float(low @ self._scale), float((high - low) @ self._scale), tuple(rests)
+
+    def _fitting(self, asked: Condition) -> tuple[Fits, Callable[[Ints], tuple[str, ...]]]:
+        """The boxes that may satisfy a condition, and what the answer rests on if some of them are in doubt."""
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
         own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
-        box, share, surely = fitting(asked, some, own, judged)
+        fits = fitting(asked, some, own, judged)
 
         def based(at: Ints) -> tuple[str, ...]:
-            here = [column.codes.take(box[at]) for column in some]
+            here = [column.codes.take(fits.box[at]) for column in some]
             return assumed(some, judged, here, np.ones(len(at), dtype=np.bool_))
 
-        people = self._people.take(box)
-        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+        return fits, based
 
     def _together(self, having: Floats, some: _Some, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
         """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt."""
@@ -257,13 +283,9 @@ class LinkedEstimate:
         rest = based(doubted if there is None else there[doubted]) if len(doubted) else ()
         return near, float(low @ self._scale), float(more @ self._scale), rest
 
-    def _depends(self, asked: Condition, low: float, high: float) -> InputError:
-        """The answer depends on what is not known."""
-        names = [c for c in self.shown if c.name in columns(asked) and not c.cover.known[c.codes].all()]
-        told = " and ".join(f'"{column.name}"' for column in names)
-        between = f"it lies between {short(low)} and {short(high)}"
-        what = f"the count depends on column {told}, published as * with no declared domain: {between}"
-        return InputError(what, do=DECLARE)
+    def _unknown(self, asked: Condition) -> list[str]:
+        """The columns that the condition names and whose cells may be anything."""
+        return [c.name for c in self.shown if c.name in columns(asked) and not c.cover.known[c.codes].all()]
 
     # Cells.
 
