@@ -108,10 +108,15 @@ def smallest_certain(tables: Sequence[GroupTable], size: Ints) -> JointCell | No
             alive.add(subset)
             if best is None or found[:2] < best[:2]:
                 best = (*found[:2], subset, found[2])
-    if best is None:
-        return None
-    high, low, subset, cell = best
-    shown = {linked[i].name: linked[i].label(int(c)) for i, c in zip(subset, cell, strict=True)}
+            if best[:2] == (1, 1):  # nothing that somebody is certainly in can have fewer
+                return _shown(linked, best)
+    return None if best is None else _shown(linked, best)
+
+
+def _shown(tables: Sequence[GroupTable], found: tuple[int, int, tuple[int, ...], Ints]) -> JointCell:
+    """The cell as its tables show it."""
+    high, low, subset, cell = found
+    shown = {tables[i].name: tables[i].label(int(c)) for i, c in zip(subset, cell, strict=True)}
     return JointCell(low, high, shown)
 
 
