@@ -68,6 +68,11 @@ class Angel(Release):
         """The promises that batches keep: all but k."""
         return tuple(p for p in self.principles if not isinstance(p, KAnonymity))
 
+    @property
+    def mixed_principles(self) -> tuple[Principle, ...]:
+        """Those that a mixture of batches reaches a level of; Safety is about arrangements within batches."""
+        return tuple(p for p in self.batch_principles if p.scope == "group")
+
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         """The tables of quasi-identifiers, `data` with all of them first, and the table of batches."""
@@ -162,7 +167,7 @@ class Angel(Release):
         """No bucket may give away more than the worst batch: a mixture cannot, if its batches are what they seem."""
         for table in self.contents.tables:
             mixed = None if table.batch is None else posterior(table, counts)
-            for principle in self.batch_principles if mixed is not None else ():
+            for principle in self.mixed_principles if mixed is not None else ():
                 assert mixed is not None  # told apart above
                 here, batch = principle.worst(mixed), principle.worst(counts)
                 sign = 1 if principle.better == "higher" else -1

@@ -5,50 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pyarrow as pa
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles import KAnonymity
-from jali.principles.base import Principle, principles_of
+from jali.principles.base import principles_of
 from jali.principles.counts import Ints
 from jali.progress import Step, watched
 from jali.releases.angel import Angel, require_joint
-from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
+from jali.releases.angel_asked import marginals_of, prepared, promises_of
 from jali.releases.angel_assigned import Assigned
+from jali.releases.angel_best import How, best, marginal
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
-from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
+from jali.releases.angel_make import of_drafts, published
 from jali.releases.asked import require_table
-from jali.releases.base import fresh_order
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
-from jali.search.curve import batches_along
-from jali.search.mondrian import mondrian
-from jali.search.recode import recode_groups
 
-Batches = Literal["best", "partition", "curve"]
-Buckets = Literal["recode", "partition"]
-BATCHES: tuple[Batches, ...] = ("best", "partition", "curve")
-BUCKETS: tuple[Buckets, ...] = ("recode", "partition")
-
-
-class _Found(NamedTuple):
-    """A way to publish: batches, buckets, and what they cost."""
-
-    kl: float
-    batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
-    assigned: Assigned
-    data: Draft
-
-
-class _How(NamedTuple):
-    """How buckets are made and shown."""
-
-    k: int
-    buckets: Buckets
-    shows: Mapping[str, Show]
+Batches = Literal["best", "partition", "curve", "anatomy"]
+Buckets = Literal["best", "recode", "partition"]
+BATCHES: tuple[Batches, ...] = ("best", "partition", "curve", "anatomy")
+BUCKETS: tuple[Buckets, ...] = ("best", "recode", "partition")
 
 
 def angelize(
@@ -59,7 +39,7 @@ def angelize(
     joint_k: bool = False,
     marginals: Iterable[Sequence[str]] | None = None,
     batches: Batches = "best",
-    buckets: Buckets = "recode",
+    buckets: Buckets = "best",
     show: Show | Mapping[str, Show] | None = None,
     on_step: Step | None = None,
 ) -> Angel:
@@ -67,10 +47,10 @@ def angelize(
 
     `k` may also be said by a `KAnonymity` or `AlphaAnonymity` among the principles. `marginals` are lists of columns,
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
-    has no batches. `batches` come from a "partition", a "curve" or whichever of both gives the lower KL; if the groups
-    of a plain generalization give a lower one still, those are published. `buckets` come from local recoding ("recode")
-    or a "partition", and are shown as `show` says. `joint_k=True` refuses marginals that, joined on the batch, would
-    certainly show fewer than k people.
+    has no batches. `batches` come from a "partition", a "curve" or are dealt as "anatomy" does, `buckets` from local
+    recoding ("recode") or a "partition"; "best" tries them all and takes those with the lowest KL, with the buckets
+    shown as `show` says. If the groups of a plain generalization give a lower one still, those are published.
+    `joint_k=True` refuses marginals that, joined on the batch, would certainly show fewer than k people.
     """
     require_table("angelize", table)
     table = prepared(table)
@@ -79,13 +59,17 @@ def angelize(
         if value not in known:
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k)
-    how = _How(least, buckets, shows_of(table.quasi, show))
+    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows_of(table.quasi, show))
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
-        found = _best(table, required, [way for way in BATCHES[1:] if batches in (way, "best")], how, step)
-        more = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, 1)]
+        found = best(table, required, BATCHES[1:] if batches == "best" else (batches,), how, step)
+        of_record = found.assigned.of_record
+        more = [
+            marginal(table, each, f"marginal-{n}", how, batch=of_record, step=step) for n, each in enumerate(wanted, 1)
+        ]
     method = {
-        "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows), "joint_k": joint_k,
+        "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
+        "joint_k": joint_k,
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
     return of_drafts(found.assigned, (found.data, *more), (*required, *promised), method, kl=found.kl)
@@ -94,47 +78,6 @@ def angelize(
 def _check_joint(joint_k: object) -> None:
     if not isinstance(joint_k, bool):
         raise InputError("joint_k is true or false", got=repr(joint_k))
-
-
-def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: _How, step: Step) -> _Found:
-    """Of the batches that are asked for, and plain generalizations, whichever gives the lowest KL."""
-    data = draft(table, "data", _bucketed(table, (KAnonymity(how.k),), how.buckets, how.shows, step), how.shows)
-    found = []
-    for way in ways:
-        if way == "curve":
-            batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
-            assigned = Assigned.of_records(table, batch)
-        else:
-            assigned = Assigned.of_combinations(table, _cut(table, required, step))
-        found.append(_Found(kl_of(assigned, data), way, assigned, data))
-    for own in dict.fromkeys((how.buckets, "partition")):
-        group = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)
-        assigned, plain = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
-        found.append(_Found(kl_of(assigned, plain), "own", assigned, plain))
-    return min(found, key=lambda each: each.kl)
-
-
-def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
-    """The groups of a strict partition: (combinations,)."""
-    boxes = mondrian(table, principles, on_step=step)
-    assert boxes.group is not None  # strict
-    return boxes.group
-
-
-def _bucketed(table: Table, principles: tuple[Principle, ...], way: str, shows: Mapping[str, Show], step: Step) -> Ints:
-    """The bucket of each combination: (combinations,)."""
-    if way == "partition":
-        return _cut(table, principles, step)
-    as_sets = {*shows.values()} == {"set"}
-    return recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step).group
-
-
-def _marginal(table: Table, marginal: Marginal, name: str, how: _How, step: Step) -> Draft:
-    """The table of a marginal, from a k-anonymous partition of its own columns."""
-    shows = {column: how.shows[column] for column in marginal.columns}
-    some = table.with_quasi(shows)
-    bucket = _bucketed(some, (KAnonymity(how.k),), how.buckets, shows, step)
-    return draft(some, name, bucket, shows, linked=marginal.linked)
 
 
 def extended(
@@ -158,14 +101,17 @@ def extended(
     _check_joint(joint)
     table = _ordered(prepared(table), release)
     batch = _same_batches(keys, table, release, given=private is not None)
-    how = _How(release.k, method.get("buckets", BUCKETS[0]), shows_of(table.quasi, dict(method["show"])))
+    ways = (method["buckets"],) if method.get("buckets") in BUCKETS[1:] else BUCKETS[1:]
+    how = How(release.k, ways, shows_of(table.quasi, dict(method["show"])))
     there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
     wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
     if not wanted:
         raise InputError("no marginal to add: none was named that the release lacks", do="name other columns")
     at = len(release.contents.tables)
     with watched("forming buckets", on_step) as step:
-        drafts = [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
+        drafts = [
+            marginal(table, each, f"marginal-{n}", how, batch=batch, step=step) for n, each in enumerate(wanted, at)
+        ]
     tables = (*release.contents.tables, *(published(table, each, batch) for each in drafts))
     made = Angel(
         release.contents._replace(tables=tables),
