@@ -20,7 +20,7 @@ from jali.releases.base import fresh_order
 from jali.releases.display import Show
 from jali.search.bucketize import deal, dealing
 from jali.search.curve import batches_along
-from jali.search.mondrian import mondrian
+from jali.search.mondrian import Split, mondrian
 from jali.search.recode import recode_groups
 from jali.search.recode_plan import RecodeShow
 
@@ -105,6 +105,8 @@ def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
     """Batches of people with different values, dealt at random; an error where they do not keep every promise."""
     whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
     name, l = dealing(required, whole, table.records)
+    if l < 2:
+        raise InputError("no promise says how many different values a batch needs", do="give a FrequencyDiversity(l)")
     column = table[name]
     assigned = Assigned.of_records(table, deal(column.sensitive()[1][column.codes], l, fresh_order(table.records)))
     broken = [repr(p) for p in required if not bool(p.holds(assigned.counts()).all())]
@@ -117,9 +119,9 @@ def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
 # -- buckets ------------------------------------------------------------------------------------------------------
 
 
-def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
+def _cut(table: Table, principles: tuple[Principle, ...], step: Step, *, split: Split = "range") -> Ints:
     """The groups of a strict partition: (combinations,)."""
-    boxes = mondrian(table, principles, on_step=step)
+    boxes = mondrian(table, principles, split=split, on_step=step)
     assert boxes.group is not None  # strict
     return boxes.group
 
@@ -127,8 +129,8 @@ def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
 def _bucketed(table: Table, principles: tuple[Principle, ...], how: How, step: Step) -> Iterator[tuple[str, Ints]]:
     """The way, and the bucket of each combination, (combinations,); local recoding judges groups one by one."""
     for way in how.ways:
-        if way == "partition":
-            yield way, _cut(table, principles, step)
+        if way != "recode":
+            yield way, _cut(table, principles, step, split="kl" if way == "partition-kl" else "range")
         elif all(p.scope == "group" for p in principles):
             for show in _sought(how.shows):
                 yield way, recode_groups(table, principles, show=show, on_step=step).group

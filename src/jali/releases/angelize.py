@@ -26,9 +26,9 @@ from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
 
 Batches = Literal["best", "partition", "curve", "anatomy"]
-Buckets = Literal["best", "recode", "partition"]
+Buckets = Literal["best", "recode", "partition", "partition-kl"]
 BATCHES: tuple[Batches, ...] = ("best", "partition", "curve", "anatomy")
-BUCKETS: tuple[Buckets, ...] = ("best", "recode", "partition")
+BUCKETS: tuple[Buckets, ...] = ("best", "recode", "partition", "partition-kl")
 
 
 def angelize(
@@ -48,8 +48,8 @@ def angelize(
     `k` may also be said by a `KAnonymity` or `AlphaAnonymity` among the principles. `marginals` are lists of columns,
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
     has no batches. `batches` come from a "partition", a "curve" or are dealt as "anatomy" does, `buckets` from local
-    recoding ("recode") or a "partition"; "best" tries them all and takes those with the lowest KL, with the buckets
-    shown as `show` says. If the groups of a plain generalization give a lower one still, those are published.
+    recoding ("recode"), a "partition", or one that is split where the KL falls most ("partition-kl"); "best" tries them
+    all and takes those with the lowest KL, with the buckets shown as `show` says. If the groups of a plain generalization give a lower one still, those are published.
     `joint_k=True` refuses marginals that, joined on the batch, would certainly show fewer than k people.
     """
     require_table("angelize", table)
