@@ -42,10 +42,12 @@ class InputError(JaliError):
 
 
 class UndeterminedError(InputError):
-    """A count depends on what was not published: there is no estimate, but there are bounds, `low` and `high`."""
+    """A count depends on `columns` that were not published: there is no estimate, but bounds, `low` and `high`."""
 
-    def __init__(self, what: str, *, low: float, high: float, do: str | None = None) -> None:
-        self.low, self.high = low, high
+    def __init__(
+        self, what: str, *, columns: Iterable[str], low: float, high: float, do: str | None = None
+    ) -> None:  # fmt: skip
+        self.columns, self.low, self.high = tuple(columns), low, high
         super().__init__(what, do=do)
 
 

@@ -144,9 +144,11 @@ def names_of(columns: object) -> list[str]:
 
 def undetermined(names: Iterable[str], low: float, high: float, *, do: str) -> UndeterminedError:
     """The error of a count that depends on columns whose cells may be anything."""
-    told_names = " and ".join(f'"{name}"' for name in names)
+    unknown = tuple(names)
+    told_names = " and ".join(f'"{name}"' for name in unknown)
     what = f"the count depends on column {told_names}, published as * with no declared domain"
-    return UndeterminedError(f"{what}: it lies between {short(low)} and {short(high)}", low=low, high=high, do=do)
+    between = f"it lies between {short(low)} and {short(high)}"
+    return UndeterminedError(f"{what}: {between}", columns=unknown, low=low, high=high, do=do)
 
 
 def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = KEPT) -> None:

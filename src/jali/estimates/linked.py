@@ -53,7 +53,7 @@ class LinkedEstimate:
 
     shown: tuple[BoxColumn, ...]  # of the boxes
     link: Ints  # (boxes,)
-    people: Ints  # (boxes,)
+    people: Ints | Floats  # (boxes,) whole numbers; or those that several tables together let expect
     hidden: tuple[BoxColumn, ...]  # the sensitive columns, of the entries; their cells are exact values
     value_link: Ints  # (entries,)
     count_of: Ints  # (entries,) people of the link who have the values, at least 1
@@ -67,10 +67,13 @@ class LinkedEstimate:
             raise InputError("links: both tables need columns, each with a name of its own")
         if not len(self.link) == len(self.people) or not len(self.value_link) == len(self.count_of) > 0:
             raise InputError("links: each box and each entry needs a link and a number of people")
-        if (self.people < 1).any() or (self.count_of < 1).any() or min(self.link.min(), self.value_link.min()) < 0:
+        expected = self.people.dtype.kind == "f"
+        least = 0 if expected else 1
+        if (self.people < least).any() or (self.count_of < 1).any() or min(self.link.min(), self.value_link.min()) < 0:
             raise InputError("links: every box and every entry stands for at least one person")
         sizes = np.bincount(self.link, self.people, minlength=len(self.size))
-        if not np.array_equal(sizes, self.size) or (self.size == 0).any():
+        same = np.allclose(sizes, self.size) if expected else np.array_equal(sizes, self.size)
+        if not same or (self.size == 0).any():
             raise InputError("links: the two tables do not have the same people in each link")
         if any((np.diff(column.cover.start) != 1).any() for column in self.hidden):
             raise InputError("links: sensitive cells must be exact values")
@@ -188,6 +191,19 @@ class LinkedEstimate:
         evenly = EVENLY.replace("bucket", self.called)
         return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
 
+    def expected(self, asked: Condition) -> float:
+        """How many people are likely to satisfy the condition: the number that `count` has, without its bounds."""
+        asked = simplify(asked)
+        separate = by_column(asked)
+        alone = self._side(columns(asked) if separate is None else separate)
+        if alone is not None:
+            return float(alone.count(asked))
+        if separate is not None:
+            return sum(near for near, _, _, _ in self._columnwise(separate))
+        left = self._left(asked)
+        always = float(left.pop(Constant(True), np.zeros(len(self.size))) @ self._scale)
+        return always + sum(self._both(rest, having)[0] for rest, having in left.items())
+
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
         """The answer for a conjunction of what is asked of single columns, of both tables; none if nobody is."""
         mask = np.ones(len(self._by_value.first), dtype=np.bool_)
@@ -252,8 +268,9 @@ class LinkedEstimate:
             near += float((share * self._people.take(box)) @ (having / self.size * self._scale).take(self.link[box]))
             rests |= dict.fromkeys(based(np.flatnonzero(~surely & (having.take(self.link[box]) > 0))))
         classes = np.stack([*left.values()]).astype(np.int64)
-        high = most_dealt(classes, self.link, self.people, maybe)
-        low = classes.sum(axis=0) - most_dealt(classes, self.link, self.people, ~sure)
+        people = self.people.astype(np.int64)
+        high = most_dealt(classes, self.link, people, maybe)
+        low = classes.sum(axis=0) - most_dealt(classes, self.link, people, ~sure)
         return near, float(low @ self._scale), float((high - low) @ self._scale), tuple(rests)
 
     def _fitting(self, asked: Condition) -> tuple[Fits, Callable[[Ints], tuple[str, ...]]]:
@@ -320,7 +337,7 @@ class LinkedEstimate:
         """
         random = generator(seed)
         if n is None:
-            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people)
+            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people.astype(np.int64))
             boxes = boxes if self.rows is None else self.rows
             link = self.link[boxes]
             entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))

@@ -49,8 +49,9 @@ def angelize(
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
     has no batches. `batches` come from a "partition", a "curve" or are dealt as "anatomy" does, `buckets` from local
     recoding ("recode"), a "partition", or one that is split where the KL falls most ("partition-kl"); "best" tries them
-    all and takes those with the lowest KL, with the buckets shown as `show` says. If the groups of a plain generalization give a lower one still, those are published.
-    `joint_k=True` refuses marginals that, joined on the batch, would certainly show fewer than k people.
+    all and takes those with the lowest KL, with the buckets shown as `show` says. If the groups of a plain
+    generalization give a lower one still, those are published. `joint_k=True` refuses marginals that, joined on the
+    batch, would certainly show fewer than k people.
     """
     require_table("angelize", table)
     table = prepared(table)

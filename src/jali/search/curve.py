@@ -123,7 +123,8 @@ def _safe_together(
     while kept.any():
         fresh = np.zeros(len(starts) - 1, dtype=bool)
         fresh[cut[kept]] = True
-        length = np.diff(np.insert(starts, cut[kept] + 1, middle[kept]))
+        edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
+        length = edges[1:] - edges[:-1]
         pieces = replace(people, groups=len(length), group=np.repeat(np.arange(len(length)), length))
         held = hold(principles, pieces)
         if held.all():
