@@ -24,6 +24,7 @@ from jali.releases.angel_make import of_drafts, published
 from jali.releases.asked import require_table
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
+from jali.releases.original import bucket_costs
 
 Batches = Literal["best", "partition", "curve", "anatomy"]
 Buckets = Literal["best", "recode", "partition", "partition-kl"]
@@ -122,6 +123,9 @@ def extended(
     if joint:
         require_joint(made.contents, made.k)
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
+    costs = bucket_costs(made, table, table.domain)  # more tables say more
+    metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
+    made.manifest = replace(made.manifest, metrics=metrics)
     made.verify()
     return made
 
