@@ -9,7 +9,7 @@ whatever that is (docs/decisions/0028).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from jali.estimates.cover import Cover
 from jali.estimates.expand import BoxColumn
 from jali.estimates.holding import runs
 from jali.estimates.linked import LinkedEstimate
-from jali.estimates.meets import meet, sizes
+from jali.estimates.meets import Met, meet, sizes
 from jali.estimates.patterns import Floats, Ints, added
 from jali.estimates.within import portions
 
@@ -75,36 +75,46 @@ def together(parts: Sequence[Part]) -> Together | None:
 def _joined(tuples: _Tuples, at: int, part: Part, links: int) -> _Tuples | None:
     """The tuples with a box of one more table each; None where that cannot be done."""
     shown = part.shown if isinstance(part, LinkedEstimate) else part.columns
-    met = {column.name: meet(tuples.columns[column.name][0], column.cover) for column in shown}
+    met: dict[str, Met] = {}
+    for column in shown:
+        common = meet(tuples.columns[column.name][0], column.cover)
+        if common is None:
+            return None
+        met[column.name] = common
+    pairs = _fitting(tuples, part, met, links)
+    if pairs is None:
+        return None
+    left, right = pairs
+    columns = {name: (cover, node[left]) for name, (cover, node) in tuples.columns.items()}
+    for column in shown:
+        node = met[column.name].node[columns[column.name][1], column.codes[right]]
+        columns[column.name] = (met[column.name].cover, node)
+    boxes = {table: box[left] for table, box in tuples.box.items()}
+    return _Tuples(tuples.link[left], columns, boxes | {at: right})
+
+
+def _fitting(tuples: _Tuples, part: Part, met: Mapping[str, Met], links: int) -> tuple[Ints, Ints] | None:
+    """Pairs of a tuple and a box of the table, of one link, that have values in common; None if too many."""
     if isinstance(part, LinkedEstimate):
         order = np.argsort(part.link, kind="stable")
-        begin = np.searchsorted(part.link[order], np.arange(links + 1))
-        link = tuples.link
+        begin, link = np.searchsorted(part.link[order], np.arange(links + 1)), tuples.link
     else:  # a table without links: any of its boxes may be that of anybody
         order, begin, link = np.arange(len(part.mass)), np.array([0, len(part.mass)]), np.zeros_like(tuples.link)
     pairs = np.diff(begin)[link]
-    if any(each is None for each in met.values()) or int(pairs.sum()) > PAIRS:
+    if int(pairs.sum()) > PAIRS:
         return None
+    codes = {column.name: column.codes for column in part.columns}
     kept: list[tuple[Ints, Ints]] = []
     for some in portions(pairs):
         left = np.repeat(np.arange(len(link))[some], pairs[some])
         right = order[runs(begin[link[some]], pairs[some])]
-        for column in shown:
-            found = met[column.name]
-            assert found is not None  # told apart above
-            fits = found.node[tuples.columns[column.name][1][left], column.codes[right]] >= 0
+        for name, common in met.items():
+            fits = common.node[tuples.columns[name][1][left], codes[name][right]] >= 0
             left, right = left[fits], right[fits]
         kept.append((left, right))
         if sum(len(each) for each, _ in kept) > TUPLES:
             return None
-    left, right = (np.concatenate(each) for each in zip(*kept, strict=True))
-    columns = {name: (cover, node[left]) for name, (cover, node) in tuples.columns.items()}
-    for column in shown:
-        found = met[column.name]
-        assert found is not None
-        columns[column.name] = (found.cover, found.node[columns[column.name][1], column.codes[right]])
-    boxes = {table: box[left] for table, box in tuples.box.items()}
-    return _Tuples(tuples.link[left], columns, boxes | {at: right})
+    return np.concatenate([left for left, _ in kept]), np.concatenate([right for _, right in kept])
 
 
 def _fitted(tuples: _Tuples, parts: Sequence[Part]) -> Floats | None:
