@@ -19,8 +19,10 @@ ADULT = ["age", "sex", "race", "marital-status", "education"]
 def run() -> None:
     """Print the tables."""
     speed()
+    many_batches()
     batches()
     adult()
+    at_once()
     hardest()
     together()
 
@@ -56,6 +58,61 @@ def speed() -> None:
             [f"a sample of {ROWS:,}", *drawn, 2],
             ["audit", *audited, ""],
         ],
+    )
+
+
+def many_batches() -> None:
+    """The audit of a release with some twenty people a batch, halved along the curve, and five marginals."""
+    import numpy as np
+
+    import jali
+    from jali.releases.angel_asked import prepared
+    from jali.releases.angel_make import of_groups
+    from jali.search.curve import batches_along
+    from jali.search.mondrian import mondrian
+
+    table = prepared(jali.datasets.occupations(ROWS))
+    promise, alike = jali.EntropyDiversity(7), (jali.KAnonymity(10),)
+    batch = batches_along(table, promise, np.random.default_rng(0).permutation(table.records)).batch
+    shows = {column.name: "interval" if column.name == "age" else "set" for column in table.quasi}
+    buckets = {}
+    for names in ([*shows, "occupation"], *MARGINALS):
+        some = table.with_quasi(names)
+        group = mondrian(some, alike).group
+        assert group is not None  # strict
+        buckets[tuple(names)] = group[some.frequencies.row_combination]
+    release = of_groups(table, batch, buckets, (promise,), k=10, shows=shows)
+    audited, _ = _work(lambda: jali.audit(release))
+    show(
+        f"{ROWS:,} people in {release.manifest.counts['batches']:,} batches, {len(MARGINALS)} marginals",
+        ["what", "seconds", "of processors", "at most"],
+        [["audit", *audited, 2]],
+    )
+
+
+def at_once() -> None:
+    """What all tables of a release say together, beside the table of all columns alone, on Adult."""
+    import jali
+    from jali.releases.original import divergence
+    from jali.utility.queries import workload
+
+    if not os.environ.get("JALI_ADULT"):
+        return
+    table = jali.datasets.adult(quasi=ADULT, sensitive=["occupation"])
+    marginals = [["age", "occupation"], ["sex", "marital-status", "occupation"], ["education", "occupation"]]
+    asked = workload(table, 200, volume=0.05, seed=0)
+    rows = []
+    for promise, k in ((jali.FrequencyDiversity(3), 10), (jali.FrequencyDiversity(5), 50)):
+        for ways in ({"batches": "partition", "buckets": "partition"}, {}, {"batches": "anatomy"}):
+            estimate = jali.angelize(table, promise, k=k, marginals=marginals, **ways).estimate()
+            pair = (estimate.parts[0], estimate)
+            kl = [divergence(each, table) for each in pair]
+            rows.append([repr(promise), k, " ".join(ways.values()) or "best", *kl,
+                         *(asked.errors(each).average for each in pair)])  # fmt: skip
+    show(
+        "KL-divergence in nats and mean error of 200 counts on Adult, three marginals",
+        ["promise", "k", "batches, buckets", "KL, one table", "KL, all", "error, one table", "error, all"],
+        rows,
     )
 
 

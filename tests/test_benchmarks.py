@@ -13,7 +13,7 @@ SMALL = {
     "profile": "profile.ROWS = 3000; profile.run()",
     "report": "report.ROWS = 3000; report.run()",
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
-    "angel": "angel.ROWS = 3000; angel.speed()",
+    "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches()",
     "marginals": "marginals.run()",
 }
 

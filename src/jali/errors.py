@@ -41,6 +41,16 @@ class InputError(JaliError):
         return self._line(self.value)
 
 
+class UndeterminedError(InputError):
+    """A count depends on `columns` that were not published: there is no estimate, but bounds, `low` and `high`."""
+
+    def __init__(
+        self, what: str, *, columns: Iterable[str], low: float, high: float, do: str | None = None
+    ) -> None:  # fmt: skip
+        self.columns, self.low, self.high = tuple(columns), low, high
+        super().__init__(what, do=do)
+
+
 class HierarchyError(InputError):
     """A hierarchy does not cover its column, is no tree, or has no single root."""
 

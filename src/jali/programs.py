@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.errors import InternalError
+from jali.errors import InputError, InternalError
 
 TOLERANCE = 1e-6
 """What HiGHS may miss a whole number or a bound by; ranges are widened by this much before they are rounded inwards."""
@@ -136,3 +136,27 @@ class Sums:
         return Sums(
             int(kept.sum()), row.reshape(-1), unknown, self.low[sums], self.high[sums], weight, most, self.whole
         )
+
+
+def largest_flow(
+    supply: NDArray[np.int64], demand: NDArray[np.int64], source: NDArray[np.int64], sink: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How much leaves each source in a largest flow along the edges, (edges,) each, to sinks: (sources,).
+
+    No source gives more than its supply, and no sink takes more than its demand.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    sources, nodes = len(supply), len(supply) + len(demand) + 2
+    start, end = nodes - 2, nodes - 1
+    if not len(source):
+        return np.zeros(sources, dtype=np.int64)
+    if int(max(supply.sum(), demand.sum())) >= 2**31:
+        raise InputError("bounds of more than 2,147,483,647 people are not computed", do="ask of fewer columns")
+    tail = np.concatenate([np.full(sources, start), source, sources + np.arange(len(demand))])
+    head = np.concatenate([np.arange(sources), sources + sink, np.full(len(demand), end)])
+    room = np.concatenate([supply, np.minimum(supply[source], demand[sink]), demand]).astype(np.int32)
+    graph = csr_array((room, (tail, head)), shape=(nodes, nodes))
+    flow = maximum_flow(graph, start, end).flow
+    return np.asarray(flow[[start], :].toarray()[0, :sources], dtype=np.int64)

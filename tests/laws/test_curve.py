@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import jali
 from jali.encoding.table import Table
-from jali.errors import InputError
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.search.curve import along_curve, batches_along
@@ -108,13 +107,3 @@ def test_who_comes_first_on_the_line_depends_on_nobodys_sensitive_value(table: T
 def _contents(table: Table, batch: np.ndarray) -> list[list[tuple[int, ...]]]:
     rows = np.stack([column.codes for column in table.columns], axis=1).tolist()
     return [sorted(tuple(rows[i]) for i in np.flatnonzero(batch == b)) for b in range(int(batch.max()) + 1)]
-
-
-def test_a_principle_about_all_groups_at_once_is_refused() -> None:
-    """Batches are judged one by one."""
-
-    class Everywhere(jali.KAnonymity):
-        scope = "table"
-
-    with pytest.raises(InputError, match="one by one"):
-        batches_along(people([(1, "x", "a"), (2, "y", "b")]), [Everywhere(1)], np.arange(2))

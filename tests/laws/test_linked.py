@@ -100,27 +100,22 @@ def asked(random: np.random.Generator, names: list[str], depth: int = 3) -> q.Co
 
 
 @pytest.mark.parametrize("first", range(0, 400, 200))
-def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_the_truth_is_within_its_bounds(
-    first: int,
-) -> None:
-    """The bounds hold for every way to deal the values out, and touch for a test of people and a test of values."""
+def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_its_bounds_are_reached(first: int) -> None:
+    """The bounds are the fewest and the most over every way to deal the values out, whatever the condition."""
     for seed in range(first, first + 200):
         random = np.random.default_rng(10_000 + seed)
         estimate, links, names = case(seed)
         shown, hidden = [n for n in names if n in "ab"], [n for n in names if n in "st"]
-        for condition, touch in (
-            (asked(random, names), False),
-            (q.And((asked(random, shown, 1), asked(random, hidden, 1))), True),
-            (q.Or((atom(random, shown), atom(random, hidden))), True),
+        for condition in (
+            asked(random, names),
+            q.Or((atom(random, shown), q.And((atom(random, shown), atom(random, hidden))))),
+            q.And((asked(random, shown, 1), asked(random, hidden, 1))),
         ):
             found = estimate.count(condition)
             value, _, _ = plain.count(oracle.boxes(links), names, condition)
             low, high = oracle.bounds(links, names, condition)
             assert float(found) == pytest.approx(float(value), abs=1e-9), (seed, condition)
-            assert found.low <= float(low) + 1e-9, (seed, condition)
-            assert found.high >= float(high) - 1e-9, (seed, condition)
-            if touch:
-                assert (found.low, found.high) == pytest.approx((float(low), float(high))), (seed, condition)
+            assert (found.low, found.high) == pytest.approx((float(low), float(high))), (seed, condition)
             assert found.exact or found.assumes, (seed, condition)
 
 

@@ -156,3 +156,60 @@ def _one_person(rows: Sequence[tuple[Hashable, Cell, int | None]]) -> bool:
 def breaks_k(tables: Sequence[Sequence[tuple[Hashable, Cell, int | None]]], k: int) -> bool:
     """Whether some combination of cells certainly holds at least one and fewer than k people."""
     return any(low >= 1 and high < k for low, high in joint_ranges(tables).values())
+
+
+# -- what k facts disclose -----------------------------------------------------------------------------------------
+
+
+class MixedWorlds:
+    """All worlds of an ANGEL release for an attacker who knows everybody's cell: who is in which batch, and has what.
+
+    A world says the value of everybody. It weighs as much as all ways to put people into batches under which it is
+    possible: each way as much as `prior` says (all alike by default), divided evenly among its arrangements.
+    """
+
+    def __init__(
+        self, cells: Sequence[Hashable], rows: Sequence[Row], batches: Mapping[int, Counter[Any]],
+        prior: Callable[[tuple[int, ...]], int] = lambda seated: 1,
+    ) -> None:  # fmt: skip
+        people, wanted = range(len(cells)), Counter(rows)
+        self.weight: Counter[tuple[Any, ...]] = Counter()
+        numbers = sorted(batches)
+        for seated in product(numbers, repeat=len(cells)):
+            if Counter(zip(cells, seated, strict=True)) != wanted:
+                continue
+            dealt = [sorted(set(permutations(sorted(batches[b].elements())))) for b in numbers]
+            places = [[p for p in people if seated[p] == b] for b in numbers]
+            for arranged in product(*dealt):  # as many for every way: each of them weighs the same
+                value = {
+                    p: v for at, values in zip(places, arranged, strict=True) for p, v in zip(at, values, strict=True)
+                }
+                self.weight[tuple(value[p] for p in people)] += prior(seated)
+        self.worlds = list(self.weight)
+        values = sorted({v for counts in batches.values() for v in counts})
+        self.atoms = [
+            sum(1 << i for i, world in enumerate(self.worlds) if world[p] == v) for p in people for v in values
+        ]
+
+    def chance(self, event: int) -> int:
+        """The weight of the worlds whose bits are set."""
+        return sum(self.weight[world] for i, world in enumerate(self.worlds) if event >> i & 1)
+
+    def implications(self, most: int) -> set[int]:
+        """Every basic implication with up to so many premises and conclusions, as the worlds in which it is true."""
+        everywhere = (1 << len(self.worlds)) - 1
+        premises, conclusions = {everywhere}, {0}
+        for _ in range(most):
+            premises |= {one & atom for one in premises for atom in self.atoms}
+            conclusions |= {one | atom for one in conclusions for atom in self.atoms}
+        premises.discard(everywhere)  # an implication has a premise and a conclusion
+        conclusions.discard(0)
+        return {(everywhere ^ given) | then for given in premises for then in conclusions}
+
+    def worst(self, k: int, most: int = 1) -> Fraction:
+        """How sure an attacker who knows any k such implications can be of anybody's value."""
+        known, facts = {(1 << len(self.worlds)) - 1}, self.implications(most)
+        for _ in range(k):
+            known |= {one & fact for one in known for fact in facts}
+        chances = ((max(self.chance(one & atom) for atom in self.atoms), self.chance(one)) for one in known if one)
+        return max(Fraction(sure, all_) for sure, all_ in chances)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.errors import InputError, told
+from jali.errors import InputError, UndeterminedError, told
 from jali.estimates.condition import Condition, from_mapping, parse
 
 EQUAL = "values within a published cell are equally likely"
@@ -140,6 +140,15 @@ def names_of(columns: object) -> list[str]:
         got = type(columns).__name__
         raise InputError("the columns of a frame are a list of names", got=got, do='write ["zip", "disease"]')
     return list(columns)
+
+
+def undetermined(names: Iterable[str], low: float, high: float, *, do: str) -> UndeterminedError:
+    """The error of a count that depends on columns whose cells may be anything."""
+    unknown = tuple(names)
+    told_names = " and ".join(f'"{name}"' for name in unknown)
+    what = f"the count depends on column {told_names}, published as * with no declared domain"
+    between = f"it lies between {short(low)} and {short(high)}"
+    return UndeterminedError(f"{what}: {between}", columns=unknown, low=low, high=high, do=do)
 
 
 def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = KEPT) -> None:

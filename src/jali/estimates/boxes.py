@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.native import to_native
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of
+from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of, undetermined
 from jali.estimates.condition import Condition, Constant, Test, columns, simplify, tests
 from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
@@ -123,9 +123,7 @@ class BoxEstimate:
         low, high = float(boxes.mass[surely].sum()), float(boxes.mass[maybe].sum())
         open_ = maybe & ~surely
         if np.isnan(share[open_]).any():
-            what = f"the count depends on column {unknown(some, judged, boxes.codes, open_)}, published as *"
-            between = f"it lies between {short(low)} and {short(high)}"
-            raise InputError(f"{what} with no declared domain: {between}", do=DECLARE)
+            raise undetermined(unknown(some, judged, boxes.codes, open_), low, high, do=DECLARE)
         value = low + float(boxes.mass[open_] @ share[open_])
         assumes = assumed(some, judged, boxes.codes, open_)
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)

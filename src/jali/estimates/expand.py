@@ -136,13 +136,13 @@ def of_nodes(asked: Condition, own: tuple[Test, ...], patterns: Patterns) -> tup
     return part, allowed & (patterns.possible.sum(axis=0) == patterns.possible[alike].sum(axis=0)), allowed
 
 
-def unknown(columns: Sequence[BoxColumn], judged: Sequence[Patterns], codes: Sequence[Codes], rows: Bools) -> str:
+def unknown(columns: Sequence[BoxColumn], judged: Sequence[Patterns], codes: Sequence[Codes], rows: Bools) -> list[str]:
     """The columns whose cells in these rows may be anything."""
-    return " and ".join(
-        f'"{column.name}"'
+    return [
+        column.name
         for column, found, code in zip(columns, judged, codes, strict=True)
         if np.isnan(found.share[:, code[rows]]).any()
-    )
+    ]
 
 
 def assumed(

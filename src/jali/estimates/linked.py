@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
+from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.condition import Condition, Constant, columns, simplify, tests
 from jali.estimates.conjunction import by_column
 from jali.estimates.cover import DECLARE
-from jali.estimates.expand import assumed, fitting, split
+from jali.estimates.dealt import most_dealt
+from jali.estimates.expand import Fits, assumed, fitting, split
 from jali.estimates.mixed import mixed_probability
 from jali.estimates.nested import Separate
 from jali.estimates.patterns import Bools, Floats, Ints, added
@@ -52,7 +53,7 @@ class LinkedEstimate:
 
     shown: tuple[BoxColumn, ...]  # of the boxes
     link: Ints  # (boxes,)
-    people: Ints  # (boxes,)
+    people: Ints | Floats  # (boxes,) whole numbers; or those that several tables together let expect
     hidden: tuple[BoxColumn, ...]  # the sensitive columns, of the entries; their cells are exact values
     value_link: Ints  # (entries,)
     count_of: Ints  # (entries,) people of the link who have the values, at least 1
@@ -66,10 +67,13 @@ class LinkedEstimate:
             raise InputError("links: both tables need columns, each with a name of its own")
         if not len(self.link) == len(self.people) or not len(self.value_link) == len(self.count_of) > 0:
             raise InputError("links: each box and each entry needs a link and a number of people")
-        if (self.people < 1).any() or (self.count_of < 1).any() or min(self.link.min(), self.value_link.min()) < 0:
+        expected = self.people.dtype.kind == "f"
+        least = 0 if expected else 1
+        if (self.people < least).any() or (self.count_of < 1).any() or min(self.link.min(), self.value_link.min()) < 0:
             raise InputError("links: every box and every entry stands for at least one person")
         sizes = np.bincount(self.link, self.people, minlength=len(self.size))
-        if not np.array_equal(sizes, self.size) or (self.size == 0).any():
+        same = np.allclose(sizes, self.size) if expected else np.array_equal(sizes, self.size)
+        if not same or (self.size == 0).any():
             raise InputError("links: the two tables do not have the same people in each link")
         if any((np.diff(column.cover.start) != 1).any() for column in self.hidden):
             raise InputError("links: sensitive cells must be exact values")
@@ -163,8 +167,9 @@ class LinkedEstimate:
         """How many people satisfy the condition, with what is certain and possible of it.
 
         What is left of the condition for each sensitive value is asked of the boxes: Σ over links of
-        people who fit · people who have the value / people. Of n people q fit and s have the value, so at least
-        q + s - n and at most min(q, s) are both; for a condition that leaves several things, these are added up.
+        people who fit · people who have the value / people. The bounds are exact: the fewest and the most over all ways
+        to deal the values of each link to its people. Of n people q fit and s have the value, so at least q + s - n and
+        at most min(q, s) are both; where different conditions are left for different values, `most_dealt` says it.
         """
         asked = condition_of(condition, where)
         self._side(columns(asked))
@@ -181,10 +186,23 @@ class LinkedEstimate:
         if doubt == 0:
             return Count(low)
         if np.isnan(value):
-            raise self._depends(asked, low, low + doubt)
+            raise undetermined(self._unknown(asked), low, low + doubt, do=DECLARE)
         high = low + doubt
         evenly = EVENLY.replace("bucket", self.called)
         return Count(min(max(value, low), high), low=low, high=high, assumes=(evenly, *assumes))
+
+    def expected(self, asked: Condition) -> float:
+        """How many people are likely to satisfy the condition: the number that `count` has, without its bounds."""
+        asked = simplify(asked)
+        separate = by_column(asked)
+        alone = self._side(columns(asked) if separate is None else separate)
+        if alone is not None:
+            return float(alone.count(asked))
+        if separate is not None:
+            return sum(near for near, _, _, _ in self._columnwise(separate))
+        left = self._left(asked)
+        always = float(left.pop(Constant(True), np.zeros(len(self.size))) @ self._scale)
+        return always + sum(self._both(rest, having)[0] for rest, having in left.items())
 
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
         """The answer for a conjunction of what is asked of single columns, of both tables; none if nobody is."""
@@ -196,12 +214,16 @@ class LinkedEstimate:
             yield self._of_columns(separate, self._by_value.having(mask))
 
     def _answers(self, asked: Condition) -> Iterator[_Answer]:
-        """What any condition comes to, one answer for each thing that is left of it for some sensitive values."""
-        for rest, having in self._left(asked).items():
-            if isinstance(rest, Constant):
-                sure = float((having * self._scale).sum())
-                yield sure, sure, 0.0, ()
-                continue
+        """What any condition comes to: the people whose values satisfy it whatever they show, and all others."""
+        left = self._left(asked)
+        always = left.pop(Constant(True), None)
+        if always is not None:
+            sure = float(always @ self._scale)
+            yield sure, sure, 0.0, ()
+        if len(left) > 1:
+            yield self._dealt(left)
+            return
+        for rest, having in left.items():
             separate = by_column(rest)
             yield self._both(rest, having) if separate is None else self._of_columns(separate, having)
 
@@ -231,19 +253,40 @@ class LinkedEstimate:
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
+        (box, share, surely), based = self._fitting(asked)
+        people = self._people.take(box)
+        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+
+    def _dealt(self, left: Mapping[Condition, Floats]) -> _Answer:
+        """The answer where different conditions are left for different values: who has which value matters."""
+        shape = (len(left), len(self.link))
+        maybe, sure = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+        near, rests = 0.0, dict[str, None]()
+        for at, (rest, having) in enumerate(left.items()):
+            (box, share, surely), based = self._fitting(rest)
+            maybe[at, box], sure[at, box] = True, surely
+            near += float((share * self._people.take(box)) @ (having / self.size * self._scale).take(self.link[box]))
+            rests |= dict.fromkeys(based(np.flatnonzero(~surely & (having.take(self.link[box]) > 0))))
+        classes = np.stack([*left.values()]).astype(np.int64)
+        people = self.people.astype(np.int64)
+        high = most_dealt(classes, self.link, people, maybe)
+        low = classes.sum(axis=0) - most_dealt(classes, self.link, people, ~sure)
+        return near, float(low @ self._scale), float((high - low) @ self._scale), tuple(rests)
+
+    def _fitting(self, asked: Condition) -> tuple[Fits, Callable[[Ints], tuple[str, ...]]]:
+        """The boxes that may satisfy a condition, and what the answer rests on if some of them are in doubt."""
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
         own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
-        box, share, surely = fitting(asked, some, own, judged)
+        fits = fitting(asked, some, own, judged)
 
         def based(at: Ints) -> tuple[str, ...]:
-            here = [column.codes.take(box[at]) for column in some]
+            here = [column.codes.take(fits.box[at]) for column in some]
             return assumed(some, judged, here, np.ones(len(at), dtype=np.bool_))
 
-        people = self._people.take(box)
-        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+        return fits, based
 
     def _together(self, having: Floats, some: _Some, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
         """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt."""
@@ -257,13 +300,9 @@ class LinkedEstimate:
         rest = based(doubted if there is None else there[doubted]) if len(doubted) else ()
         return near, float(low @ self._scale), float(more @ self._scale), rest
 
-    def _depends(self, asked: Condition, low: float, high: float) -> InputError:
-        """The answer depends on what is not known."""
-        names = [c for c in self.shown if c.name in columns(asked) and not c.cover.known[c.codes].all()]
-        told = " and ".join(f'"{column.name}"' for column in names)
-        between = f"it lies between {short(low)} and {short(high)}"
-        what = f"the count depends on column {told}, published as * with no declared domain: {between}"
-        return InputError(what, do=DECLARE)
+    def _unknown(self, asked: Condition) -> list[str]:
+        """The columns that the condition names and whose cells may be anything."""
+        return [c.name for c in self.shown if c.name in columns(asked) and not c.cover.known[c.codes].all()]
 
     # Cells.
 
@@ -298,7 +337,7 @@ class LinkedEstimate:
         """
         random = generator(seed)
         if n is None:
-            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people)
+            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people.astype(np.int64))
             boxes = boxes if self.rows is None else self.rows
             link = self.link[boxes]
             entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))

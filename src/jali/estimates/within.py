@@ -53,7 +53,7 @@ def joined(first: Side, second: Side, links: int) -> Joined:
     begin = np.searchsorted(right_link, np.arange(links + 1))
     pairs = np.diff(begin)[left_link]
     found = _Sums(len(left_first) * width, int(pairs.sum()))
-    for some in _portions(pairs):
+    for some in portions(pairs):
         size = pairs[some]
         at = runs(begin[left_link[some]], size)
         here = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
@@ -98,7 +98,7 @@ def _reduced(side: Side, links: int) -> Side:
     return kept, link[first], added(number, amount, len(first))
 
 
-def _portions(pairs: Ints) -> list[slice]:
+def portions(pairs: Ints) -> list[slice]:
     """Rows cut so that each part has about AT_ONCE pairs."""
     upto = np.cumsum(pairs)
     cuts = np.searchsorted(upto, np.arange(AT_ONCE, int(upto[-1]), AT_ONCE))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of
+from jali.estimates.base import Count, condition_of, generator, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.estimates.cover import DECLARE, Cover
@@ -163,9 +163,7 @@ class MaxEntropyEstimate:
         shares = {i: np.where(self._occurs(i), judged[i].share, 0.0) for i in chosen}
         for i in chosen:
             if np.isnan(shares[i]).any():
-                between = f"it lies between {short(low)} and {short(high)}"
-                what = f'the count depends on column "{self.columns[i].name}", published as * with no declared domain'
-                raise InputError(f"{what}: {between}", do=DECLARE)
+                raise undetermined([self.columns[i].name], low, high, do=DECLARE)
         found = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
         truth = {
             t: judged[i].truth[codes, at]

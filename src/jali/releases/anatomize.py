@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -13,8 +12,8 @@ from jali.encoding.frequencies import combine
 from jali.encoding.native import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
-from jali.principles import DistinctDiversity, FrequencyDiversity
-from jali.principles.base import Principle, exact, principles_of
+from jali.principles import DistinctDiversity, FrequencyDiversity, Safety
+from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.principles.counts import Ints
 from jali.progress import Step, watched
@@ -26,12 +25,14 @@ from jali.releases.generalized import Requirement, manifest_of, mean_weight
 from jali.releases.original import bucket_costs
 from jali.releases.present import only_present
 from jali.releases.published import Published, publish_exact, publish_quasi
-from jali.search.bucketize import deal
+from jali.search.bucketize import deal, dealing
 from jali.search.feasible import require_feasible
 from jali.search.lattice import Lattice, Node
 from jali.search.mondrian import Mode, Split, mondrian, require_cuts
 
 WAYS = ("anatomy", "partition")
+DRIVERS = (FrequencyDiversity, DistinctDiversity, Safety)
+"""Promises that say how many people with different values a bucket needs."""
 
 
 class _Grouped(NamedTuple):
@@ -56,10 +57,11 @@ def anatomize(
 ) -> Buckets:
     """Publish quasi-identifiers and sensitive values apart, tied only by the number of a bucket of people.
 
-    `buckets` says how people are put together: "anatomy" deals them, by FrequencyDiversity(l) or DistinctDiversity(l),
-    into buckets of l or l + 1 people with different values; "partition" cuts the table as `jali.partition` does (with
-    `mode`, `split`, `threads`); levels or a node of the lattice take its groups. Quasi-identifiers are shown as they
-    are, or with `generalized=True` as the partition (with `show`) or the node shows them, or at the levels it names.
+    `buckets` says how people are put together: "anatomy" deals them, by FrequencyDiversity(l), DistinctDiversity(l) or
+    the least l that Safety(c, k) needs, into buckets of l or l + 1 people with different values; "partition" cuts the
+    table as `jali.partition` does (with `mode`, `split`, `threads`); levels or a node of the lattice take its groups.
+    Quasi-identifiers are shown as they are, or with `generalized=True` as the partition (with `show`) or the node shows
+    them, or at the levels it names.
     """
     require_table("anatomize", table)
     required = principles_of(principles)
@@ -142,15 +144,10 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     frequencies = table.frequencies
     whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
     require_feasible(required, whole)
-    drivers = [p for p in required if isinstance(p, (FrequencyDiversity, DistinctDiversity))]
-    judged = {whole.column(p.sensitive).name for p in drivers}
-    if len(judged) != 1:
-        what = "no promise says by which values" if not judged else f"promises name {len(judged)} columns by which"
-        do = 'give one FrequencyDiversity(l), or pass buckets="partition"'
-        raise InputError(f"{what} anatomy is to deal people into buckets", do=do)
-    column = table[judged.pop()]
-    values = column.sensitive()[1][column.codes]
-    bucket = deal(values, max(math.ceil(exact("l", p.l)) for p in drivers), fresh_order(table.rows))
+    drivers = [p for p in required if isinstance(p, DRIVERS)]
+    name, l = dealing(drivers, whole, table.rows)
+    column = table[name]
+    bucket = deal(column.sensitive()[1][column.codes], l, fresh_order(table.rows))
     step(table.rows, table.rows)
     return _Grouped(bucket)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from jali.encoding.native import free_name, to_native
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
 from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.cover import Cover
 from jali.estimates.linked import LinkedEstimate
 from jali.estimates.several import SeveralEstimate
 from jali.principles import KAnonymity
@@ -68,6 +69,11 @@ class Angel(Release):
     def batch_principles(self) -> tuple[Principle, ...]:
         """The promises that batches keep: all but k."""
         return tuple(p for p in self.principles if not isinstance(p, KAnonymity))
+
+    @property
+    def mixed_principles(self) -> tuple[Principle, ...]:
+        """Those that a mixture of batches reaches a level of; Safety is about arrangements within batches."""
+        return tuple(p for p in self.batch_principles if p.scope == "group")
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -173,7 +179,7 @@ class Angel(Release):
         """No bucket may give away more than the worst batch: a mixture cannot, if its batches are what they seem."""
         for table in self.contents.tables:
             mixed = None if table.batch is None else posterior(table, counts)
-            for principle in self.batch_principles if mixed is not None else ():
+            for principle in self.mixed_principles if mixed is not None else ():
                 assert mixed is not None  # told apart above
                 here, batch = principle.worst(mixed), principle.worst(counts)
                 sign = 1 if principle.better == "higher" else -1
@@ -183,23 +189,25 @@ class Angel(Release):
     # What can be inferred.
 
     def estimate(self) -> SeveralEstimate:
-        """What an analyst can infer; each question is asked of the table with the fewest columns that it needs not."""
-        return SeveralEstimate(tuple(self._estimate(table, {}) for table in self.contents.tables))
+        """What an analyst can infer: from all tables that can be combined, else from the one that fits."""
+        return self.inferred(lambda column: column.cover)
 
-    def linked(self, covers: Mapping[str, Any]) -> LinkedEstimate:
-        """The estimate of `data`, with other covers for some columns: for who knows what cells stand for."""
-        found = self._estimate(self.contents.tables[0], covers)
-        assert isinstance(found, LinkedEstimate)
-        return found
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> SeveralEstimate:
+        """The same with other covers for the quasi-identifiers of each table: for who knows what cells stand for."""
+        return SeveralEstimate(tuple(self._estimate(table, cover_of) for table in self.contents.tables))
 
-    def _estimate(self, table: GroupTable, covers: Mapping[str, Any]) -> LinkedEstimate | BoxEstimate:
+    def linked(self, covers: Mapping[str, Cover]) -> LinkedEstimate:
+        """The estimate of `data` alone, with other covers for some columns."""
+        made = self._estimate(self.contents.tables[0], lambda column: covers.get(column.name, column.cover))
+        assert isinstance(made, LinkedEstimate)
+        return made
+
+    def _estimate(self, table: GroupTable, cover_of: Callable[[Published], Cover]) -> LinkedEstimate | BoxEstimate:
         held = self.contents
-        shown, hidden = (
-            [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in columns]
-            for columns in (table.columns, held.hidden)
-        )
+        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.codes) for c in table.columns]
         if table.batch is None:
             return BoxEstimate.from_rows(shown, table.weight)
+        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in held.hidden]
         return LinkedEstimate.from_rows(
             shown, table.batch, hidden, held.entry_batch, held.people, weight=held.weight, called="batch"
         )

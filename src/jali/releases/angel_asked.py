@@ -10,7 +10,7 @@ import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
-from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
+from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, whole_number
 from jali.principles.column import ColumnPrinciple
 from jali.releases.asked import require_two
@@ -45,7 +45,8 @@ def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) ->
     """How many people must look alike, and the principles that batches must keep.
 
     k-anonymity, alone or in (α, k), is about buckets. What batches promise must also hold for every mixture of them:
-    it must be about the distribution of values in a group, group by group, and never be broken by merging groups.
+    it must be about the distribution of values in a group and never be broken by merging groups, or it must be Safety
+    (docs/decisions/0027).
     """
     sizes = [] if k is None else [whole_number("k", k)]
     kept: list[Principle] = []
@@ -71,9 +72,9 @@ def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) ->
 
 def _require_local(principle: Principle) -> None:
     inner = principle.principle if isinstance(principle, MultiAttribute) else principle
-    if principle.scope == "table":
-        what = f"{principle!r} judges all groups at once, and an attacker's group can be any mixture of batches"
-        raise InputError(what, do="promise a diversity or closeness, or use jali.anatomize")
+    if principle.scope == "table" and not isinstance(principle, Safety):
+        what = f"{principle!r} judges all groups at once, and batches are formed for one sensitive column at a time"
+        raise InputError(what, do="write Safety(c, k, sensitive=…) for each column")
     if isinstance(principle, MultiAttribute) and isinstance(inner, (KAnonymity, AlphaAnonymity)):
         if isinstance(inner, AlphaAnonymity) and inner.k == 1:
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.principles.counts import Ints
+from jali.principles.counts import Counts, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,16 @@ class Assigned:
         joint, _ = combine([(codes[first], width) for codes, width in values], len(first))
         people = np.bincount(number, minlength=len(first)).astype(np.int64)
         return cls(table, batches, combination, joint.astype(np.int64), batch[first], people, batch)
+
+    def counts(self) -> Counts:
+        """People by batch and sensitive value."""
+        f = self.table.frequencies
+        whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+        order = np.argsort(self.batch, kind="stable")
+        return replace(
+            whole, groups=self.batches, group=self.batch[order], value=self.value[order], n=self.people[order],
+            whole=whole,
+        )  # fmt: skip
 
     def renumbered(self, number: Ints) -> Assigned:
         """The same with other numbers of the batches."""

@@ -148,6 +148,8 @@ def _all_linked(linked: list[GroupTable], size: Ints) -> _Best | None:
             alive.add(subset)
             if best is None or found[:2] < best[:2]:
                 best = found
+            if best[:2] == (1, 1):  # nothing that somebody is certainly in can have fewer
+                return best
     return best
 
 

@@ -114,7 +114,8 @@ def of_drafts(
 ) -> Angel:  # fmt: skip
     """The release of these batches and tables.
 
-    Batches get fresh numbers, and each table a fresh order. The principles must hold, and k in every table.
+    Batches get fresh numbers, and each table a fresh order. The principles must hold, and k in every table. `kl` is
+    that of the first table alone, where it is known already.
     """
     table = assigned.table
     assigned = assigned.renumbered(fresh_order(assigned.batches))
@@ -132,7 +133,7 @@ def of_drafts(
     release = Angel(contents, manifest, origin=table.origin)
     _require_kept(release)
     release.remember(keys_of(assigned), numbered)
-    costs = bucket_costs(release, table, table.domain, kl=kl)
+    costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None)
     release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.verify()
     return release

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles import KAnonymity
-from jali.principles.base import Principle, principles_of
+from jali.principles.base import principles_of
 from jali.principles.counts import Ints
 from jali.progress import Step, watched
 from jali.releases.angel import Angel
 from jali.releases.angel_asked import Marginal, marginals_of, prepared, promises_of
 from jali.releases.angel_assigned import Assigned
+from jali.releases.angel_best import How, best, marginal
 from jali.releases.angel_coarsen import Settled, Wanted, settle
 from jali.releases.angel_decide import JOINT_TIME
 from jali.releases.angel_keys import batches_of, keys_of, read_keys
-from jali.releases.angel_make import Draft, draft, kl_of, of_drafts, published
+from jali.releases.angel_make import Draft, kl_of, of_drafts, published
 from jali.releases.asked import require_table
-from jali.releases.base import fresh_order
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
-from jali.search.curve import batches_along
-from jali.search.mondrian import mondrian
-from jali.search.recode import recode_groups
+from jali.releases.original import bucket_costs
 
-Batches = Literal["best", "partition", "curve"]
-Buckets = Literal["recode", "partition"]
-BATCHES: tuple[Batches, ...] = ("best", "partition", "curve")
-BUCKETS: tuple[Buckets, ...] = ("recode", "partition")
-
-
-class _Found(NamedTuple):
-    """A way to publish: batches, buckets, and what they cost."""
-
-    kl: float
-    batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
-    assigned: Assigned
-    data: Draft
-
-
-class _How(NamedTuple):
-    """How buckets are made and shown."""
-
-    k: int
-    buckets: Buckets
-    shows: Mapping[str, Show]
+Batches = Literal["best", "partition", "curve", "anatomy"]
+Buckets = Literal["best", "recode", "partition", "partition-kl"]
+BATCHES: tuple[Batches, ...] = ("best", "partition", "curve", "anatomy")
+BUCKETS: tuple[Buckets, ...] = ("best", "recode", "partition", "partition-kl")
 
 
 def angelize(
@@ -63,7 +44,7 @@ def angelize(
     joint_time: float = JOINT_TIME,
     marginals: Iterable[Sequence[str]] | None = None,
     batches: Batches = "best",
-    buckets: Buckets = "recode",
+    buckets: Buckets = "best",
     show: Show | Mapping[str, Show] | None = None,
     on_step: Step | None = None,
 ) -> Angel:
@@ -71,11 +52,12 @@ def angelize(
 
     `k` may also be said by a `KAnonymity` or `AlphaAnonymity` among the principles. `marginals` are lists of columns,
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
-    has no batches. `batches` come from a "partition", a "curve" or whichever of both gives the lower KL; if the groups
-    of a plain generalization give a lower one still, those are published. `buckets` come from local recoding ("recode")
-    or a "partition", and are shown as `show` says. With `joint_k=True` no cells of several tables certainly hold
-    somebody and fewer than k people: marginals and buckets are coarsened until that holds, those that lose least first,
-    and the release says which. `joint_time` is how many seconds that may take.
+    has no batches. `batches` come from a "partition", a "curve" or are dealt as "anatomy" does, `buckets` from local
+    recoding ("recode"), a "partition", or one that is split where the KL falls most ("partition-kl"); "best" tries them
+    all and takes those with the lowest KL, with the buckets shown as `show` says. If the groups of a plain
+    generalization give a lower one still, those are published. With `joint_k=True` no cells of several tables certainly
+    hold somebody and fewer than k people: marginals and buckets are coarsened until that holds, those that lose least
+    first, and the release says which. `joint_time` is how many seconds that may take.
     """
     require_table("angelize", table)
     table = prepared(table)
@@ -84,17 +66,19 @@ def angelize(
         if value not in known:
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
-    how = _How(least, buckets, shows_of(table.quasi, show))
+    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows_of(table.quasi, show))
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
-        found = _best(table, required, [way for way in BATCHES[1:] if batches in (way, "best")], how, step)
-        settled = Settled((found.data, *_marginals(table, wanted, 1, how, step)), {})
+        found = best(table, required, BATCHES[1:] if batches == "best" else (batches,), how, step)
+        batch = found.assigned.of_record
+        drafts = _marginals(table, wanted, how, batch=batch, at=1, step=step)
+        settled = Settled((found.data, *drafts(how.k)), {})
         if joint_k and wanted:
-            asked = Wanted(wanted, least, how.shows, lambda k: _marginals(table, wanted, 1, how._replace(k=k), step))
-            settled = settle(table, found.assigned.of_record, settled.drafts, asked, seconds=joint_time)
+            asked = Wanted(wanted, least, how.shows, drafts)
+            settled = settle(table, batch, settled.drafts, asked, seconds=joint_time)
     kl = found.kl if settled.drafts[0] is found.data else kl_of(found.assigned, settled.drafts[0])
     method = {
-        "name": "angelize", "batches": found.batches, "buckets": buckets, "show": dict(how.shows),
+        "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
         **_joint_method(joint_k, joint_time, settled),
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
@@ -113,50 +97,14 @@ def _joint_method(joint_k: bool, joint_time: float, settled: Settled) -> dict[st
     return {"joint_k": joint_k} | ({"joint_time": joint_time, "coarsened": settled.coarsened} if joint_k else {})
 
 
-def _best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: _How, step: Step) -> _Found:
-    """Of the batches that are asked for, and plain generalizations, whichever gives the lowest KL."""
-    data = draft(table, "data", _bucketed(table, (KAnonymity(how.k),), how.buckets, how.shows, step), how.shows)
-    found = []
-    for way in ways:
-        if way == "curve":
-            batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
-            assigned = Assigned.of_records(table, batch)
-        else:
-            assigned = Assigned.of_combinations(table, _cut(table, required, step))
-        found.append(_Found(kl_of(assigned, data), way, assigned, data))
-    for own in dict.fromkeys((how.buckets, "partition")):
-        group = _bucketed(table, (*required, KAnonymity(how.k)), own, how.shows, step)
-        assigned, plain = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
-        found.append(_Found(kl_of(assigned, plain), "own", assigned, plain))
-    return min(found, key=lambda each: each.kl)
-
-
-def _cut(table: Table, principles: tuple[Principle, ...], step: Step) -> Ints:
-    """The groups of a strict partition: (combinations,)."""
-    boxes = mondrian(table, principles, on_step=step)
-    assert boxes.group is not None  # strict
-    return boxes.group
-
-
-def _bucketed(table: Table, principles: tuple[Principle, ...], way: str, shows: Mapping[str, Show], step: Step) -> Ints:
-    """The bucket of each combination: (combinations,)."""
-    if way == "partition":
-        return _cut(table, principles, step)
-    as_sets = {*shows.values()} == {"set"}
-    return recode_groups(table, principles, show="set" if as_sets else "taxonomy", on_step=step).group
-
-
-def _marginals(table: Table, wanted: Sequence[Marginal], at: int, how: _How, step: Step) -> list[Draft]:
-    """The tables of marginals, numbered from `at` on."""
-    return [_marginal(table, each, f"marginal-{n}", how, step) for n, each in enumerate(wanted, at)]
-
-
-def _marginal(table: Table, marginal: Marginal, name: str, how: _How, step: Step) -> Draft:
-    """The table of a marginal, from a k-anonymous partition of its own columns."""
-    shows = {column: how.shows[column] for column in marginal.columns}
-    some = table.with_quasi(shows)
-    bucket = _bucketed(some, (KAnonymity(how.k),), how.buckets, shows, step)
-    return draft(some, name, bucket, shows, linked=marginal.linked)
+def _marginals(
+    table: Table, wanted: Sequence[Marginal], how: How, *, batch: Ints, at: int, step: Step
+) -> Callable[[int], list[Draft]]:
+    """The tables of marginals with buckets of at least k people, by k; they are numbered from `at` on."""
+    return lambda k: [
+        marginal(table, each, f"marginal-{n}", how._replace(k=k), batch=batch, step=step)
+        for n, each in enumerate(wanted, at)
+    ]
 
 
 def extended(
@@ -181,16 +129,18 @@ def extended(
     _check_joint(joint, joint_time)
     table = _ordered(prepared(table), release)
     batch = _same_batches(keys, table, release, given=private is not None)
-    how = _How(release.k, method.get("buckets", BUCKETS[0]), shows_of(table.quasi, dict(method["show"])))
+    ways = (method["buckets"],) if method.get("buckets") in BUCKETS[1:] else BUCKETS[1:]
+    how = How(release.k, ways, shows_of(table.quasi, dict(method["show"])))
     there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
     wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
     if not wanted:
         raise InputError("no marginal to add: none was named that the release lacks", do="name other columns")
     at = len(release.contents.tables)
     with watched("forming buckets", on_step) as step:
-        settled = Settled(tuple(_marginals(table, wanted, at, how, step)), {})
+        drafts = _marginals(table, wanted, how, batch=batch, at=at, step=step)
+        settled = Settled(tuple(drafts(how.k)), {})
         if joint:
-            asked = Wanted(wanted, how.k, how.shows, lambda k: _marginals(table, wanted, at, how._replace(k=k), step))
+            asked = Wanted(wanted, how.k, how.shows, drafts)
             there_before = release.contents.tables
             settled = settle(table, batch, settled.drafts, asked, seconds=joint_time, fixed=there_before)
     tables = (*release.contents.tables, *(published(table, each, batch) for each in settled.drafts))
@@ -198,6 +148,9 @@ def extended(
     told = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
     made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=told), origin=table.origin)
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
+    costs = bucket_costs(made, table, table.domain)  # more tables say more
+    metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
+    made.manifest = replace(made.manifest, metrics=metrics)
     made.verify()
     return made
 

@@ -122,7 +122,7 @@ def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, k
     groups = int(release.manifest.counts["groups"])
     sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
     return HolderCosts(
-        kl=divergence(release.linked(covers), original) if kl is None else kl,
+        kl=divergence(tied_estimate(release, original, domain), original) if kl is None else kl,
         average=release.rows / groups,
         discernibility=None if sizes is None else float(sizes @ sizes),
         loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
@@ -142,6 +142,13 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
         rows = np.bincount(column.codes, people, minlength=len(column.labels)).astype(np.float64)
         losses[column.name] = _share(rows, holder_cover(column, original[column.name], original.domain), mask)
     return losses
+
+
+def tied_estimate(release: Buckets | Angel, original: Table, domain: Domain) -> Estimate:
+    """The estimate of tables that a number ties, all at once, over the domain of whoever holds the table."""
+    if isinstance(release, Angel):
+        return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
+    return release.linked({c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")})
 
 
 def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:

@@ -256,4 +256,4 @@ def _cells(release: Angel, columns: Sequence[str]) -> tuple[int, int]:
 def _divergences(case: _Case, release: Angel, columns: Sequence[str]) -> tuple[float, float]:
     """How far a marginal is from the truth, from the table with all columns and from the one that has fewest."""
     table = replace(case.table, columns=tuple(c for c in case.table.columns if c.name in columns))
-    return 100 * divergence(release.linked({}), table), 100 * divergence(release.estimate(), table)
+    return 100 * divergence(release.linked({}), table), 100 * divergence(release.estimate().part(columns), table)

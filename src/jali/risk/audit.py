@@ -175,7 +175,7 @@ def _audit_angel(release: Angel) -> Audit:
         smallest_batch=found.k,
         posterior={
             repr(p): (min if p.better == "higher" else max)(p.worst(each) for each in mixed)
-            for p in release.batch_principles
+            for p in release.mixed_principles
         },
         largest_share={s.name: max(_largest(each, s.name) for each in mixed) for s in counts.sensitive},
         tables=len(tables),

@@ -8,11 +8,18 @@ the n mod l leftovers. (Xiao and Tao 2006 build the same buckets one by one, fro
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.errors import InfeasibleError, InputError
-from jali.principles.counts import Ints
+from jali.principles.base import Principle
+from jali.principles.counts import Counts, Ints
+from jali.principles.safety import Safety
+from jali.principles.worst_case import Buckets
+from jali.principles.worst_case_exact import least_ratio
 
 
 def reach(values: NDArray[np.integer]) -> int:
@@ -22,6 +29,39 @@ def reach(values: NDArray[np.integer]) -> int:
     2
     """
     return len(values) // int(np.bincount(values).max())
+
+
+def needed(principle: Principle, people: int) -> int:
+    """The least l for which buckets of at least l people with different values can keep the principle.
+
+    Safety looks at all buckets at once. Dealt by l, `people` make ⌊n / l⌋ buckets of different values. A larger l makes
+    fewer and larger ones, and a bucket of n different values is the safer the larger n is: each factor
+    (n - i - k_i) / (n - i) of Equation 2 rises with n. So the least l is found by bisection. It depends on how many
+    people there are, and on nobody's value.
+    """
+    if not isinstance(principle, Safety):
+        return principle.least_size()
+    return 1 + bisect_left(range(1, people + 1), True, key=lambda l: _safe(principle, people, l))
+
+
+def _safe(safety: Safety, people: int, l: int) -> bool:
+    """Whether buckets of different values are safe that `people` are dealt into by l."""
+    buckets = people // l
+    size, larger = divmod(people, buckets)
+    sizes = [size] * min(buckets - larger, safety.k + 2) + [size + 1] * min(larger, safety.k + 2)  # more change nothing
+    ranks = np.arange(min(safety.k, size + 1) + 1)[:, None]
+    top = (ranks < np.array(sizes)).astype(np.int64)
+    return least_ratio(Buckets(np.array(sizes, dtype=np.int64), top), safety.k) > safety.ratio
+
+
+def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[str, int]:
+    """The one sensitive column that these principles name, and how many different values of it a bucket needs."""
+    judged = {whole.column(getattr(p, "sensitive", None)).name for p in drivers}
+    if len(judged) != 1:
+        what = "no promise says by which values" if not judged else f"promises name {len(judged)} columns by which"
+        do = 'give one FrequencyDiversity(l) or Safety(c, k), or pass "partition"'
+        raise InputError(f"{what} anatomy is to deal people into buckets", do=do)
+    return judged.pop(), max(needed(p, people) for p in drivers)
 
 
 def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:

@@ -14,7 +14,6 @@ import numpy as np
 
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.errors import InputError
 from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Bools, Counts, Ints
 from jali.progress import Step
@@ -46,8 +45,6 @@ def batches_along(
     `on_step` hears how many records are in finished batches, and of how many.
     """
     required = principles_of(principles)
-    if any(p.scope == "table" for p in required):
-        raise InputError("batches are judged one by one", do="leave out principles about all groups at once")
     f = table.frequencies
     whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
     require_feasible(required, whole)
@@ -82,11 +79,15 @@ def _halved(people: Counts, principles: tuple[Principle, ...], step: Step) -> In
     """The piece of everybody along the line: (people,). All pieces of a generation are judged together."""
     starts = np.array([0, people.groups], dtype=np.int64)  # (pieces + 1,)
     whole = np.zeros(1, dtype=bool)  # (pieces,) which are not to be cut any more
+    together = tuple(p for p in principles if p.scope == "table")
     while not whole.all():
         cut = np.flatnonzero(~whole & (np.diff(starts) > 1))
         edges = np.stack([starts[cut], (starts[cut] + starts[cut + 1]) // 2, starts[cut + 1]], axis=1)  # (pieces, 3)
         may = _both_hold(people, principles, edges)
         cut, middle = cut[may], edges[may, 1]
+        if together:
+            kept = _safe_together(people, together, starts, cut, middle)
+            cut, middle = cut[kept], middle[kept]
         fresh = np.zeros(len(whole), dtype=bool)
         fresh[cut] = True
         starts = np.insert(starts, cut + 1, middle)
@@ -96,7 +97,7 @@ def _halved(people: Counts, principles: tuple[Principle, ...], step: Step) -> In
 
 
 def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -> Bools:
-    """Whether both halves of each piece, between its edges, keep every promise: (pieces,)."""
+    """Whether both halves of each piece, between its edges, keep every promise by themselves: (pieces,)."""
     length = np.diff(edges, axis=1).ravel()
     half = np.repeat(np.arange(len(length)), length)
     place = np.arange(len(half)) + np.repeat(edges[:, :2].ravel() - np.cumsum(length) + length, length)
@@ -104,4 +105,31 @@ def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -
         people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
         person=None if people.person is None else people.person[place],
     )  # fmt: skip
-    return np.asarray(hold(principles, there).reshape(-1, 2).all(axis=1))
+    verdict = np.ones(len(length), dtype=bool)
+    for principle in principles:
+        verdict &= principle.alone(there)
+    return np.asarray(verdict.reshape(-1, 2).all(axis=1))
+
+
+def _safe_together(
+    people: Counts, principles: tuple[Principle, ...], starts: Ints, cut: Ints, middle: Ints
+) -> Bools:  # fmt: skip
+    """Which of a generation's cuts are kept so that all pieces together hold: (cuts,).
+
+    A cut one of whose halves fails is taken back, then the others are judged again; where only older pieces fail, all
+    cuts are taken back. Joining pieces never breaks a promise, so what was there before holds.
+    """
+    kept = np.ones(len(cut), dtype=bool)
+    while kept.any():
+        fresh = np.zeros(len(starts) - 1, dtype=bool)
+        fresh[cut[kept]] = True
+        edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
+        length = edges[1:] - edges[:-1]
+        pieces = replace(people, groups=len(length), group=np.repeat(np.arange(len(length)), length))
+        held = hold(principles, pieces)
+        if held.all():
+            break
+        failed = np.add.reduceat(~held, np.concatenate([[0], np.cumsum(1 + fresh)[:-1]])) > 0  # by older piece
+        taken = kept & failed[cut]
+        kept &= ~taken if taken.any() else False
+    return kept

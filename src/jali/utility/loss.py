@@ -28,6 +28,7 @@ from jali.releases.original import (
     holder_costs,
     holder_cover,
     holder_estimate,
+    tied_estimate,
 )
 from jali.releases.summary import an
 from jali.show import lines_of
@@ -203,8 +204,10 @@ def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Tabl
     """What is inferred from the release over the domain that it is measured in."""
     if isinstance(release, Marginals):
         return collection_estimate(release, original, domain)
+    if not isinstance(release, Generalized):
+        return tied_estimate(release, original, domain)
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
-    return holder_estimate(release, covers) if isinstance(release, Generalized) else release.linked(covers)
+    return holder_estimate(release, covers)
 
 
 def require_original(release: Release, original: Table) -> None:
