@@ -27,12 +27,16 @@ from jali.cli.shared import (
 @click.option(
     "--suppress", type=float, default=1.0, show_default=True, help="The largest share of rows that may be suppressed."
 )
+@click.option(
+    "--by", type=click.Choice(["groups", "tuples"]), default="groups", show_default=True,
+    help="Suppress whole groups that break a promise, or single tuples of them.",
+)  # fmt: skip
 @overwrite_option
 @format_option
 @json_option
 @quiet_option
 def repair(
-    *, release: Path, job: Path, output: Path, suppress: float, overwrite: bool, form: Any, as_json: bool
+    *, release: Path, job: Path, output: Path, suppress: float, by: Any, overwrite: bool, form: Any, as_json: bool
 ) -> None:
     """Suppress what keeps RELEASE from the principles of a job.
 
@@ -41,6 +45,8 @@ def repair(
     import jali
     from jali.job import requirement
 
-    repaired = jali.repair(release, requirement(job), suppress=suppress)
+    repaired = jali.repair(release, requirement(job), suppress=suppress, by=by)
     save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json)
+    if by == "tuples":
+        note("whoever knows the algorithm can learn from this release who was taken out")
     note(f"publish it instead of {release}, never beside it: the difference would give groups away")
