@@ -38,13 +38,11 @@ def attack(
     from jali.errors import InputError
     from jali.principles.base import exact, whole_number
     from jali.releases.base import load
-    from jali.risk.attacks import attackable
     from jali.risk.links import public_table
 
     if job is None and original is None:
         raise InputError("the original is needed to attack a release", do="pass --original FILE or --job JOB.toml")
     found = load(release)
-    attackable(found)
     table = original_table(found, original, job, separator, encoding)
     reading = {"separator": separator, "encoding": encoding}
     looked_up = None if public is None else public_table(found, public, **reading)

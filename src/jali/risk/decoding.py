@@ -93,9 +93,10 @@ class Decoder:
 
     def worlds(self, group: int, members: Ints, way: Way) -> Sums:
         """The private rows of a group as unknown counts of its members, with the sums that are known of them."""
-        known = [(np.zeros(len(members), dtype=np.int64), {0: int(self.covered.rows[group])})]
-        known += list(zip(self.codes(members), way, strict=False))
-        row, low, unknown = [], [], np.tile(np.arange(len(members)), len(known))
+        whole: Mapping[int, int] = {0: int(self.covered.rows[group])}
+        known = [(np.zeros(len(members), dtype=np.int64), whole), *zip(self.codes(members), way, strict=False)]
+        row, unknown = [], np.tile(np.arange(len(members)), len(known))
+        low: list[float] = []
         for codes, counts in known:
             values = sorted(counts)
             row.append(len(low) + np.searchsorted(values, codes))
