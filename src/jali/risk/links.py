@@ -123,8 +123,8 @@ def links_to(
     at = np.searchsorted(pairs // width, np.arange(len(first) + 1)).astype(np.int64)
     masks = []
     for column in quasi:
-        own = table[column.name]
-        covers = _told(column, own) if told else _covers(column, own, None if holder is None else holder[column.name])
+        theirs = None if holder is None else holder[column.name]
+        covers = _told(column, table[column.name]) if told else _covers(column, table[column.name], theirs)
         masks.append(np.packbits(covers[:, column.codes[first]], axis=1))  # (values, shown / 8)
     codes = table.frequencies.codes[:, [_index(table, column.name) for column in quasi]]
     many, found, covering = [np.zeros(1, dtype=np.int64)], [], []
