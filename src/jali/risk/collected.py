@@ -8,15 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
-from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
-from jali.graphical.marginal import ABSENT, MarginalCounts, upward
-from jali.principles.counts import Bools, Cells, Ints, Sensitive
+from jali.principles.counts import Bools, Cells, Sensitive
 from jali.programs import Sums
+from jali.releases.collection_cells import placed, table_estimate
 from jali.releases.marginals import Marginals
-from jali.releases.original import holder_cover, node_numbers
+from jali.releases.original import node_numbers
 from jali.risk.certainty import certain
 from jali.risk.links import Chances
 
@@ -41,8 +39,7 @@ def collected_column(release: Marginals, name: str | None) -> Sensitive:
 
 def collected_chances(release: Marginals, table: Table, name: str) -> Chances:
     """The belief in each value for each combination, by maximum entropy given the marginals."""
-    place = [chain.name for chain in release.chains].index(name)
-    chain = release.chains[place]
+    chain = next(chain for chain in release.chains if chain.name == name)
     shown = [c for c in table.quasi if any(c.name == own.name and own.labels for own in release.chains)]
     codes = table.frequencies.codes
     names = [column.name for column in table.quasi]
@@ -58,7 +55,7 @@ def collected_chances(release: Marginals, table: Table, name: str) -> Chances:
     cells[name] = pa.DictionaryArray.from_arrays(
         pa.array(np.tile(np.arange(nodes, dtype=np.int32), len(codes))), values
     )
-    mass = _estimate(release, table).probability(pa.table(cells)).reshape(len(codes), nodes)
+    mass = table_estimate(release, table).probability(pa.table(cells)).reshape(len(codes), nodes)
     judged, number = chain.judged
     added = np.zeros((len(codes), len(judged)))
     np.add.at(added.T, number, mass.T)
@@ -66,18 +63,6 @@ def collected_chances(release: Marginals, table: Table, name: str) -> Chances:
     share = np.divide(added, total, out=np.zeros_like(added), where=total > 0)
     combination, value = np.nonzero(share)
     return Chances(len(codes), combination.astype(np.int64), value.astype(np.int64), share[combination, value])
-
-
-def _estimate(release: Marginals, table: Table) -> MaxEntropyEstimate:
-    """The estimate of marginals, over the quasi-identifiers of a table that need not have the sensitive column."""
-    own = {column.name for column in table.quasi}
-    columns = tuple(
-        MarginalColumn(c.name, c.kind, c.role, holder_cover(c.published, table[c.name], table.domain))
-        if c.role == "quasi" and c.name in own
-        else c.column
-        for c in release.chains
-    )
-    return MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
 
 
 def collected_place(release: Marginals, table: Table) -> Callable[[int], str]:
@@ -97,41 +82,17 @@ def collected_place(release: Marginals, table: Table) -> Callable[[int], str]:
     return place
 
 
-def cells_of(release: Marginals, source: MarginalCounts, table: Table) -> tuple[Ints, Ints]:
-    """Numbers for the cells of a marginal's quasi-identifiers: of each combination of a table, of each published cell.
-
-    A combination of which no cell is known has -1.
-    """
-    codes, names = table.frequencies.codes, [column.name for column in table.quasi]
-    known, both = np.ones(len(codes), dtype=bool), []
-    for i, level in enumerate(source.marginal.levels):
-        chain = release.chains[i]
-        if level == ABSENT or chain.role != "quasi":
-            continue
-        if chain.name not in names:
-            raise InputError(f'the table has no quasi-identifier "{chain.name}"', do=nearest(chain.name, names))
-        node = node_numbers(chain.published, table[chain.name])[codes[:, names.index(chain.name)]]
-        known &= node >= 0
-        own = upward(chain.attribute, 0, level)[np.maximum(node, 0)]
-        both.append((np.concatenate([own, source.column(i)]), len(chain.labels[level])))
-    number, _ = combine(both, len(codes) + len(source.n))
-    numbers = number.astype(np.int64)
-    return np.where(known, numbers[: len(codes)], -1), numbers[len(codes) :]
-
-
 def strongest(release: Marginals, table: Table, column: Sensitive) -> Chances:
     """The belief in each value by the one marginal that tells most of it: its share in the person's cell."""
-    place = [chain.name for chain in release.chains].index(column.name)
-    judged, number = release.chains[place].judged
+    judged, number = next(chain for chain in release.chains if chain.name == column.name).judged
     best = np.zeros((table.frequencies.combinations, len(judged)))
     possible = np.ones_like(best, dtype=bool)
-    for source in release.cache.sources:
-        if source.marginal.levels[place] == ABSENT:
+    for one in placed(release, table):
+        if column.name not in one.values:
             continue
-        own, cell = cells_of(release, source, table)
-        counts = np.zeros((int(max(own.max(), cell.max())) + 2, len(judged)))  # the last is nobody's
-        np.add.at(counts, (cell, number[source.column(place)]), source.n)
-        row = counts[own]
+        counts = np.zeros((int(max(one.own.max(), one.cell.max())) + 2, len(judged)))  # the last is nobody's
+        np.add.at(counts, (one.cell, number[one.values[column.name]]), one.people)
+        row = counts[one.own]
         best = np.maximum(best, row / np.maximum(row.sum(axis=1, keepdims=True), 1))
         possible &= row > 0
     share = np.where(possible, np.where(possible.sum(axis=1, keepdims=True) == 1, 1.0, best), 0.0)
@@ -148,17 +109,15 @@ def surely_valued(release: Marginals, table: Table, truth: Cells, *, seconds: fl
     width, people = len(truth.column), truth.size
     if truth.groups * width > UNKNOWNS:
         return None
-    place = [chain.name for chain in release.chains].index(truth.column.name)
-    number = release.chains[place].judged[1]
+    number = next(chain for chain in release.chains if chain.name == truth.column.name).judged[1]
     unknown = np.arange(truth.groups * width)
     row, entry, sums = [unknown // width], [unknown], [people.astype(np.float64)]
-    for source in release.cache.sources:
-        own, cell = cells_of(release, source, table)
-        told = source.marginal.levels[place] != ABSENT
-        theirs = cell * width + (number[source.column(place)] if told else 0)
-        mine = own[unknown // width] * width + (unknown % width if told else 0)
+    for one in placed(release, table):
+        told = truth.column.name in one.values
+        theirs = one.cell * width + (number[one.values[truth.column.name]] if told else 0)
+        mine = one.own[unknown // width] * width + (unknown % width if told else 0)
         keys, at = np.unique(np.concatenate([theirs, mine]), return_inverse=True)
-        counted = np.bincount(at.reshape(-1)[: len(theirs)], weights=source.n, minlength=len(keys))
+        counted = np.bincount(at.reshape(-1)[: len(theirs)], weights=one.people, minlength=len(keys))
         row.append(sum(len(one) for one in sums) + at.reshape(-1)[len(theirs) :])
         entry.append(unknown)
         sums.append(counted.astype(np.float64))

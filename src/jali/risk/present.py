@@ -13,9 +13,9 @@ from jali.errors import InputError
 from jali.principles.counts import Bools, Ints
 from jali.releases.angel import Angel
 from jali.releases.base import Release
+from jali.releases.collection_cells import placed
 from jali.releases.concealed import Concealed
 from jali.releases.marginals import Marginals
-from jali.risk.collected import cells_of
 from jali.risk.decoding import surely
 from jali.risk.gallery import Attack
 from jali.risk.links import hidden_groups, links_to, quasi_of
@@ -48,7 +48,7 @@ def presence(scene: Scene, public: Table | None) -> Attack:
     present, absent = np.zeros(len(frame.public), dtype=bool), np.zeros(len(frame.public), dtype=bool)
     for cell, rows in _cells(release, public, scene):
         people = np.bincount(cell[cell >= 0], weights=frame.public[cell >= 0], minlength=len(rows))
-        present |= (cell >= 0) & (people == rows)[cell]
+        present |= (cell >= 0) & (people == rows)[np.maximum(cell, 0)]
         absent |= cell == NOWHERE
     notes = ("what several tables or overlapping groups say together of who is in the table",)
     return replace(_told(frame, present, absent), attacker=COUNTS, notes=notes)
@@ -60,10 +60,9 @@ NOWHERE, SOMEWHERE = -1, -2  # covered by no cell; by several, or by one that ot
 def _cells(release: Release, public: Table, scene: Scene) -> Iterator[tuple[Ints, Ints]]:
     """For each published table the one cell of each public combination, and the rows of each cell."""
     if isinstance(release, Marginals):
-        for source in release.cache.sources:
-            own, theirs = cells_of(release, source, public)
-            rows = np.bincount(theirs, weights=source.n, minlength=int(max(own.max(), theirs.max())) + 1)
-            yield np.where((own >= 0) & (rows[own] > 0), own, NOWHERE), rows.astype(np.int64)
+        for one in placed(release, public):
+            rows = np.bincount(one.cell, weights=one.people, minlength=int(max(one.own.max(), one.cell.max())) + 1)
+            yield np.where((one.own >= 0) & (rows[one.own] > 0), one.own, NOWHERE), rows.astype(np.int64)
         return
     if isinstance(release, Angel):
         found = [
@@ -74,13 +73,13 @@ def _cells(release: Release, public: Table, scene: Scene) -> Iterator[tuple[Ints
         quasi, hidden = quasi_of(release), hidden_groups(release)
         shown, _ = combine([(c.codes, len(c.labels)) for c in quasi], len(hidden))
         found = [links_to(quasi, shown.astype(np.int64), hidden, public, scene.own)]
-    for one in found:
-        groups = int(one.group.max(initial=-1)) + 1
+    for each in found:
+        groups = int(each.group.max(initial=0)) + 1
         rows = np.zeros(groups, dtype=np.int64)
-        np.maximum.at(rows, one.group, one.rows)
-        apart = np.bincount(one.group, weights=one.groups[one.owner] > 1, minlength=groups) == 0  # nobody is elsewhere
-        cell = np.where(one.groups == 0, NOWHERE, np.where(one.only >= 0, one.only, SOMEWHERE))
-        yield np.where((cell >= 0) & ~apart[cell], SOMEWHERE, cell), rows
+        np.maximum.at(rows, each.group, each.rows)
+        shared = np.bincount(each.group, weights=each.groups[each.owner] > 1, minlength=groups) > 0
+        cell = np.where(each.groups == 0, NOWHERE, np.where(each.only >= 0, each.only, SOMEWHERE))
+        yield np.where((cell >= 0) & shared[np.maximum(cell, 0)], SOMEWHERE, cell), rows
 
 
 def _decoded(release: Concealed, public: Table, frame: Framed) -> Attack:
