@@ -1,4 +1,4 @@
-"""Decode the fractions of concealed releases of Adult: who is certainly present or absent, and how long the proof takes."""
+"""Decode the fractions of concealed releases of Adult: who is certainly present or absent, and how long it takes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run() -> None:
         people = [int(frame.public[which].sum()) for which in (found.present, found.absent)]
         lines.append([search, found.groups, found.decoded, *people, found.undecided, seconds])
     show(
-        "Groups of a concealed release whose private counts can be decoded, and people of the public table told by them",
+        "Groups whose private counts can be decoded, and people of the public table who are told by them",
         ["search", "groups", "decoded", "certainly present", "certainly absent", "groups undecided", "processor s"],
         lines,
     )
