@@ -240,7 +240,7 @@ def test_people_with_several_rows_are_counted_once_and_by_their_sets_of_values(
     table = table_of(rows, who=who)
     levels = {"a": data.draw(st.integers(0, 3)), "b": data.draw(st.integers(0, 1))}
     try:
-        release = jali.generalize(table, [jali.KAnonymity(1)], levels=levels)
+        release = jali.generalize(table, [jali.KAnonymity(1), jali.DistinctDiversity(1)], levels=levels)
     except (InfeasibleError, InputError):
         assume(False)
         raise
@@ -258,6 +258,17 @@ def test_people_with_several_rows_are_counted_once_and_by_their_sets_of_values(
     assert gallery["background knowledge"].exposed <= most
     assert gallery["minimality"].exposed is None
     assert ("several rows" in gallery["minimality"].notes[0]) == (len(set(who)) < len(who))
+
+
+def test_beliefs_are_said_to_be_upper_bounds_where_people_are_not_counted_by_value() -> None:
+    """No promise is about the values, so nobody is told how many people have each: two rows may be one person's."""
+    table = table_of([(0, "x", "p"), (0, "x", "p"), (0, "x", "q")], who=[1, 1, 2])
+    release = jali.generalize(table, [jali.KAnonymity(1)], levels={"a": 3, "b": 1})
+    gallery = jali.attacks(release, table)
+    for name in ("homogeneity", "background knowledge", "linkage"):
+        assert any("at most these" in note for note in gallery[name].notes)
+    counted = jali.generalize(table, [jali.KAnonymity(1), jali.DistinctDiversity(1)], levels={"a": 3, "b": 1})
+    assert jali.attacks(counted, table)["homogeneity"].notes == ()
 
 
 def test_one_row_for_each_person_is_attacked_as_if_no_person_were_named() -> None:

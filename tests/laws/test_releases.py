@@ -175,7 +175,7 @@ def test_the_files_themselves_are_judged_not_what_is_in_memory(tmp_path: Path) -
 def test_a_table_of_people_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     frame = pa.table({"a": ["x"] * 4, "s": ["p", "q", "p", "q"], "who": [1, 1, 2, 3]})
     table = jali.table(frame, quasi={"a": jali.suppress()}, sensitive=["s"], person="who")
-    release = jali.generalize(table, [jali.KAnonymity(3)])
+    release = jali.generalize(table, [jali.KAnonymity(3), jali.DistinctDiversity(2)])
     people = release.people
     assert people is not None
     for row, amount in ((0, 5), (1, 3), (2, 0)):

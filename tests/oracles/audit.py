@@ -10,6 +10,7 @@ from typing import Any
 
 import jali
 from jali.principles.base import ENTROPY_TOLERANCE, Principle
+from oracles.people import fitting
 from oracles.principles import distinct_values, entropy, equal_closeness, needed_c, ordered_closeness
 
 Sizes = Mapping[Any, int]
@@ -56,23 +57,32 @@ def figures(sizes: Sizes) -> dict[str, Any]:
 
 
 def sensitive_figures(sizes: Sizes, cells: Cells, whole: Counter[Any], order: list[Any] | None) -> dict[str, Any]:
-    """What groups give away of one sensitive column; `order` are its values where their order means something."""
+    """What groups give away of one sensitive column; `order` are its values where their order means something.
+
+    Where people have several values, that is what the worst choice of one value for each gives away. Where the people
+    of the whole table are not known, there is no closeness to it.
+    """
     groups = [(size, [n for n in cells[group].values() if n], cells[group]) for group, size in sizes.items()]
-    fewest = min(distinct_values(counts) for _, counts, _ in groups)
+    choices = [choice for size, counts, _ in groups for choice in fitting(counts, size)]
+    fewest = min(distinct_values(choice) for choice in choices)
     values = list(whole)
     shares = [Fraction(max(counts), size) for size, counts, _ in groups]
-    needed = {l: max(needed_c(counts, l) for _, counts, _ in groups) for l in range(2, fewest + 2)}
+    needed = {l: max(needed_c(choice, l) for choice in choices) for l in range(2, fewest + 2)}
     result: dict[str, Any] = {
         "distinct_l": fewest,
-        "entropy_l": min(math.exp(entropy(counts)) for _, counts, _ in groups),
+        "entropy_l": min(math.exp(entropy(choice)) for choice in choices),
         "recursive_c": {str(l): None if math.isinf(c) else float(c) for l, c in needed.items()},
-        "t": float(max(equal_closeness([c[v] for v in values], [whole[v] for v in values]) for *_, c in groups)),
+        "t": None,
         "t_ordered": None,
         "largest_share": float(max(shares)),
         "homogeneous": _people(groups, shares, Fraction(1)),
         "nearly_homogeneous": _people(groups, shares, Fraction(19, 20)),
     }
-    if order is not None and len(order) > 1:
+    if whole:
+        result["t"] = float(
+            max(equal_closeness([c[v] for v in values], [whole[v] for v in values]) for *_, c in groups)
+        )
+    if whole and order is not None and len(order) > 1:
         whole_in_order = [whole[v] for v in order]
         result["t_ordered"] = float(max(ordered_closeness([c[v] for v in order], whole_in_order) for *_, c in groups))
     return result

@@ -162,16 +162,17 @@ class Folder:
         }
 
     def counts(self, column: str) -> dict[tuple[str | None, ...], Counter[str | None]]:
-        """People of each group by value of a sensitive column."""
+        """People of each group by value of a sensitive column; where that is not published, as many as rows allow."""
         result: dict[tuple[str | None, ...], Counter[str | None]] = defaultdict(Counter)
-        if self.people is None:
-            for row in self.rows:
-                result[self.key(row)][self.judged(column, row[column])] += 1
+        told = [r for r in self.people or [] if r["scope"] == "group" and r["sensitive column"] == column]
+        for row in told:
+            result[self.key(row)][row["value"]] += int(row["people"] or 0)
+        if told:
             return result
-        for row in self.people:
-            if row["scope"] == "group" and row["sensitive column"] == column:
-                result[self.key(row)][row["value"]] += int(row["people"] or 0)
-        return result
+        for row in self.rows:
+            result[self.key(row)][self.judged(column, row[column])] += 1
+        sizes = self.sizes()
+        return {key: Counter({v: min(n, sizes[key]) for v, n in found.items()}) for key, found in result.items()}
 
     def whole(self, column: str) -> Counter[str | None]:
         """People of the whole table by value."""

@@ -50,6 +50,11 @@ class Frequencies:
         pairs = _pairs(self.person, self.combination)
         return len(pairs) > len(np.unique(self.person))
 
+    @property
+    def several_values(self) -> bool:
+        """Whether somebody has several sensitive values, so that people of different values do not add up."""
+        return self.person is not None and len(_pairs(self.person, self.value)) > len(np.unique(self.person))
+
     def counts(self, group: Ints, groups: int | None = None) -> Counts:
         """People by group and sensitive value, when combination c belongs to group `group[c]`."""
         groups = int(group.max(initial=-1)) + 1 if groups is None else groups

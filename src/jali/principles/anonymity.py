@@ -26,8 +26,8 @@ class KAnonymity(Principle):
     """
 
     monotone_for_spread_people: ClassVar[bool] = True
+    monotone_for_several_values: ClassVar[bool] = True
     judges_size_alone: ClassVar[bool] = True
-    counts_people: ClassVar[bool] = True
     title: ClassVar[str] = "k-anonymity"
     k: int
 
@@ -65,7 +65,7 @@ class AlphaAnonymity(ColumnPrinciple):
     Level: the largest such share, infinite for a group of fewer than k people.
     """
 
-    counts_people: ClassVar[bool] = True
+    monotone_for_several_values: ClassVar[bool] = True
     title: ClassVar[str] = "(alpha, k)-anonymity"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     label_fields: ClassVar[tuple[str, ...]] = ("values",)

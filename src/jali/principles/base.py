@@ -36,9 +36,10 @@ class Principle(ABC):
     monotone: ClassVar[bool] = True  # merging groups that hold never breaks it
     scope: ClassVar[Literal["group", "table"]] = "group"  # "table": a verdict looks at all groups at once
     better: ClassVar[Literal["higher", "lower"]] = "higher"  # which levels are the stronger promise
-    counts_people: ClassVar[bool] = False  # whether one person with several values is never enough
     judges_size_alone: ClassVar[bool] = False  # whether `least_size` says it all
-    monotone_for_spread_people: ClassVar[bool] = False  # also where one person has rows in several groups
+    monotone_for_spread_people: ClassVar[bool] = False  # also where somebody with one value has rows in several groups
+    monotone_for_several_values: ClassVar[bool] = False  # also where somebody has several values, all in one group
+    needs_reference: ClassVar[bool] = False  # whether it looks at the people of the whole table by value
     title: ClassVar[str] = ""  # as people call it: "entropy diversity"
 
     def __init_subclass__(cls) -> None:

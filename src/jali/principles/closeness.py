@@ -29,6 +29,7 @@ class TCloseness(ColumnPrinciple):
 
     `distance` says how far apart two values are, the farthest 1: all the same ("equal"), by rank ("ordered"), or by the
     height of their lowest common ancestor ("hierarchical"). Values that a group lacks count. Li et al. 2007.
+    Where somebody has several values it is refused: the whole table has no one distribution then (decision 21).
     Level: the distance. It is compared as a fraction of whole numbers, exactly.
 
     >>> from jali.principles.counts import dense
@@ -36,6 +37,7 @@ class TCloseness(ColumnPrinciple):
     [0.25, 0.25]
     """
 
+    needs_reference: ClassVar[bool] = True
     title: ClassVar[str] = "t-closeness"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     t: Number
@@ -51,12 +53,17 @@ class TCloseness(ColumnPrinciple):
             raise InputError("distance must be one that TCloseness knows", got=repr(self.distance), do=do)
 
     def level(self, counts: Counts) -> Floats:
-        moved, scale, unit = earth_moved(self.cells(counts), self.distance)
+        moved, scale, unit = self._moved(counts)
         return np.asarray(moved / np.maximum(unit * scale, 1), dtype=np.float64)
 
     def judge(self, counts: Counts) -> Bools:
-        moved, scale, unit = earth_moved(self.cells(counts), self.distance)
+        moved, scale, unit = self._moved(counts)
         return np.asarray(at_most(moved, exact("t", self.t) * scale, unit), dtype=bool)
+
+    def _moved(self, counts: Counts) -> tuple[Any, int, Any]:
+        cells = self.cells(counts)
+        _require_one_value(counts, cells.column)
+        return earth_moved(cells, self.distance)
 
     @property
     def bound(self) -> str:
@@ -70,6 +77,7 @@ class TCloseness(ColumnPrinciple):
         )
 
     def check_column(self, column: Sensitive, whole: Counts) -> None:
+        _require_one_value(whole, column)
         if self.distance == "ordered" and not column.ordered:
             raise InputError(
                 f'distance="ordered" needs values that have an order, and "{column.name}" has none',
@@ -83,6 +91,15 @@ class TCloseness(ColumnPrinciple):
 
     def shortfall(self, whole: Counts) -> str:
         return f"{self.t}-closeness cannot be met: the whole table is at {short_of(self.worst(whole), float(self.t))}"
+
+
+def _require_one_value(counts: Counts, column: Sensitive) -> None:
+    if not counts.one_value(column.name):
+        raise InputError(
+            f'TCloseness needs one value of "{column.name}" per person: where people have several, '
+            "the whole table has no one distribution that groups could be close to",
+            do="promise a diversity, or keep one value per person",
+        )
 
 
 def earth_moved(cells: Cells, distance: Distance) -> tuple[Any, int, Any]:

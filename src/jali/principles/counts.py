@@ -40,6 +40,12 @@ class Cells:
     size: Ints  # (groups,) people of the group; less than the sum of its cells where people have several values
     column: Sensitive
     reference: Ints  # (values,) people of the whole published table who have the value
+    several: bool = False  # whether a person can have several values
+
+    @cached_property
+    def one_value(self) -> bool:
+        """Whether everybody has one value in each group, so that people of different values add up."""
+        return not self.several or bool(np.array_equal(self.total, self.size))
 
     @cached_property
     def start(self) -> Ints:
@@ -92,6 +98,20 @@ class Counts:
         group, _, _ = _distinct(self.group, self.person)
         return np.bincount(group, minlength=self.groups).astype(np.int64)
 
+    @property
+    def several_rows(self) -> bool:
+        """Whether a person can have several rows."""
+        return self.person is not None
+
+    @cached_property
+    def people(self) -> int:
+        """How many people there are, each counted once."""
+        return int(self.n.sum()) if self.person is None else len(np.unique(self.person))
+
+    def one_value(self, name: str) -> bool:
+        """Whether everybody has one value of a column in the whole published table."""
+        return self.person is None or int(self.reference(name).sum()) == (self.whole or self).people
+
     def column(self, name: str | None, *, asked_by: str = "a principle") -> Sensitive:
         """The sensitive column of that name, or the only one."""
         names = [column.name for column in self.sensitive]
@@ -116,7 +136,9 @@ class Counts:
         if column.name not in self._known_cells:
             group, value, n = self._cells(column)
             reference = self.reference(column.name)
-            self._known_cells[column.name] = Cells(self.groups, group, value, n, self.size, column, reference)
+            self._known_cells[column.name] = Cells(
+                self.groups, group, value, n, self.size, column, reference, self.several_rows
+            )
         return self._known_cells[column.name]
 
     def reference(self, name: str) -> Ints:
@@ -183,16 +205,32 @@ class GivenCounts(Counts):
 
     sizes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (groups,)
     given: Mapping[str, Ints] = field(default_factory=dict)  # column → (cells, 3): group, value, people; sorted
-    references: Mapping[str, Ints] = field(default_factory=dict)  # column → (values,)
+    references: Mapping[str, Ints] = field(default_factory=dict)  # column → (values,), where they were published
+    bounded: tuple[str, ...] = ()  # columns whose people were not published: the most that the rows allow
 
     @property
     def size(self) -> Ints:
         """People in each group: (groups,)."""
         return self.sizes
 
+    @property
+    def several_rows(self) -> bool:
+        """Whether a person can have several rows."""
+        return True
+
     def reference(self, name: str) -> Ints:
-        """How many people of the whole published table have each value of a column: (values,)."""
-        return self.references[name]
+        """How many people of the whole published table have each value of a column: (values,).
+
+        Where that was not published, people count in each of their groups.
+        """
+        if name in self.references:
+            return self.references[name]
+        _, value, n = self._cells(self.column(name))
+        return _add(value, n, len(self.column(name)))
+
+    def one_value(self, name: str) -> bool:
+        """Whether everybody has one value of a column, which is when the whole table's people may be published."""
+        return name in self.references
 
     def _cells(self, column: Sensitive) -> tuple[Ints, Ints, Ints]:
         cells = self.given[column.name]
@@ -200,14 +238,17 @@ class GivenCounts(Counts):
 
     def split(self, name: str) -> tuple[Counts, Ints]:
         """Refused: the counts do not say which values belong to the same person."""
-        raise InputError(
-            "MultiAttribute needs one row per person",
-            do="publish one row per person, or name the column that each principle judges: sensitive=…",
-        )
+        raise unlinked()
 
     def merged(self, into: Ints | None = None) -> Counts:
         """Refused: the counts do not say who is in two groups, so they cannot be added up."""
         raise InputError("published counts of people cannot be added up", do="judge the groups as they were published")
+
+
+def unlinked() -> InputError:
+    """What is said where values of one person would have to be linked."""
+    do = "publish one row per person, or name the column that each principle judges: sensitive=…"
+    return InputError("MultiAttribute needs one row per person", do=do)
 
 
 def _add(index: Ints, amount: Ints, length: int) -> Ints:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from jali.principles.base import ENTROPY_TOLERANCE, at_most, exact
+from jali.principles.choices import concentrated, worst_choices
 from jali.principles.column import ColumnPrinciple, check_values, mask, short_of
 from jali.principles.counts import Bools, Counts, Floats, Sensitive
 from jali.principles.entropy import adjusted_perplexity, perplexity
@@ -27,6 +28,7 @@ class DistinctDiversity(ColumnPrinciple):
     """
 
     monotone_for_spread_people: ClassVar[bool] = True
+    monotone_for_several_values: ClassVar[bool] = True
     title: ClassVar[str] = "distinct diversity"
     l: int
     _: KW_ONLY
@@ -36,11 +38,11 @@ class DistinctDiversity(ColumnPrinciple):
         object.__setattr__(self, "l", count("l", self.l, example="3"))
 
     def level(self, counts: Counts) -> Floats:
-        distinct = np.diff(self.cells(counts).start)
+        distinct = np.diff(concentrated(self.cells(counts)).start)
         return np.where(counts.size > 0, distinct, np.inf)
 
     def judge(self, counts: Counts) -> Bools:
-        return np.diff(self.cells(counts).start) >= self.l
+        return np.diff(concentrated(self.cells(counts)).start) >= self.l
 
     @property
     def bound(self) -> str:
@@ -63,7 +65,7 @@ class FrequencyDiversity(ColumnPrinciple):
     l · max n ≤ size. Level: size / max n. Xiao and Tao 2006; what anatomy and ANGEL promise.
     """
 
-    counts_people: ClassVar[bool] = True
+    monotone_for_several_values: ClassVar[bool] = True
     title: ClassVar[str] = "frequency diversity"
     l: Number
     _: KW_ONLY
@@ -129,9 +131,11 @@ class EntropyDiversity(ColumnPrinciple):
     def level(self, counts: Counts) -> Floats:
         cells = self.cells(counts)
         dont_care = mask(cells.column, self.dont_care)
-        if dont_care.any():
-            return adjusted_perplexity(cells, dont_care)
-        return np.where(counts.size > 0, perplexity(cells), np.inf)
+        level = np.full(counts.groups, np.inf)
+        for chosen, of in worst_choices(cells, dont_care):
+            reached = adjusted_perplexity(chosen, dont_care) if dont_care.any() else perplexity(chosen)
+            np.minimum.at(level, of, reached)
+        return np.where(counts.size > 0, level, np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         return np.log(self.level(counts)) >= math.log(self.l) - ENTROPY_TOLERANCE
@@ -146,7 +150,8 @@ class EntropyDiversity(ColumnPrinciple):
         return text + (f", but {listed(self.dont_care)} may be disclosed" if self.dont_care else "")
 
     def check_column(self, column: Sensitive, whole: Counts) -> None:
-        check_values(column, "l", self.l, exact("l", self.l))
+        if not mask(column, self.dont_care).any():  # with them, groups may have nothing to protect
+            check_values(column, "l", self.l, exact("l", self.l))
 
     def least_size(self) -> int:
         return 1 if self.dont_care else math.ceil(float(self.l) * math.exp(-2 * ENTROPY_TOLERANCE))

@@ -11,8 +11,13 @@ import numpy as np
 from jali.errors import InputError
 from jali.principles.base import Principle, show
 from jali.principles.column import ColumnPrinciple
-from jali.principles.counts import Bools, Counts, Floats, Ints
+from jali.principles.counts import Bools, Counts, Floats, Ints, unlinked
 from jali.principles.presence import DeltaPresence
+
+_SAME = (
+    "monotone", "monotone_for_spread_people", "monotone_for_several_values", "needs_reference", "scope", "better",
+)  # fmt: skip
+"""In these it is what its principle is."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class MultiAttribute(Principle):
                 got=f"sensitive={named!r}",
                 do=f"leave sensitive out, or use {inner!r} alone",
             )
-        for name in ("monotone", "monotone_for_spread_people", "scope", "better"):  # it is what its principle is
+        for name in _SAME:
             object.__setattr__(self, name, getattr(inner, name))
         object.__setattr__(self, "title", f"{type(self).title} {inner.title}")
 
@@ -80,6 +85,8 @@ class MultiAttribute(Principle):
             whole.column(None, asked_by=repr(self))  # says what is missing
         if isinstance(inner, ColumnPrinciple):
             inner.check_labels(whole.sensitive)  # a value that is named need not be one of every column
+        if whole.several_rows and len(whole.sensitive) > 1:
+            raise unlinked()
         for index, column in enumerate(whole.sensitive):
             if isinstance(inner, ColumnPrinciple):
                 inner.check_column(column, whole)

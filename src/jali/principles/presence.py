@@ -28,7 +28,6 @@ class DeltaPresence(ColumnPrinciple):
     """
 
     title: ClassVar[str] = "delta-presence"
-    counts_people: ClassVar[bool] = True
     low: Number
     high: Number
     _: KW_ONLY

@@ -47,6 +47,7 @@ class RecursiveDiversity(ColumnPrinciple):
         put(self, "dont_care", labels("dont_care", self.dont_care))
         put(self, "protected", labels("protected", self.protected))
         put(self, "share", number("share", self.share, "a share from 0 to 1", lambda s: 0 <= s <= 1, example="0.05"))
+        put(self, "monotone_for_several_values", not self.dont_care)
         if bool(self.protected) != (self.share > 0):
             raise InputError(
                 "protected values and their share of each group go together",
@@ -71,6 +72,9 @@ class RecursiveDiversity(ColumnPrinciple):
 
         tail = (r_l-1 + r_l + …) - min(r_y, r_l-1) says both cases of Definition 4.3 at once: for y ≤ l - 1 the smaller
         is r_l-1, and r_l + … is left; for y > l - 1 it is r_y. Equal counts give the same sum in whatever order.
+
+        Where people have several values, all who can choose the value y or one that is ruled out do: the tail are the
+        others, if there are any. No other choice of one value for each person is worse (decision 21).
         """
         if self.l == 1:
             return np.zeros(cells.groups, dtype=np.int64), np.zeros(cells.groups, dtype=np.int64)
@@ -81,14 +85,18 @@ class RecursiveDiversity(ColumnPrinciple):
         upto = np.concatenate(([0], np.cumsum(r)))
         ruled_out = upto[rank] - upto[cells.start[:-1]]
         at_rank = np.where(rank < cells.start[1:], np.append(r, 0)[rank], 0)
-        return top, cells.total - ruled_out - np.minimum(top, at_rank)
+        return top, np.maximum(cells.size - ruled_out - np.minimum(top, at_rank), 0)
 
     def _shares_hold(self, cells: Cells) -> Bools:
-        """Whether each protected value is held by its share of the group's people: (groups,)."""
+        """Whether each protected value is held by its share of the group's people: (groups,).
+
+        Where people have several values, all who can choose another one do: N - Σ of the other counts are left.
+        """
         verdict = np.ones(cells.groups, dtype=bool)
         for value in np.flatnonzero(mask(cells.column, self.protected)):
             people = cells.add(np.where(cells.value == value, cells.n, 0))
-            verdict &= at_most(cells.size, 1 / exact("share", self.share), people)
+            without = np.maximum(cells.size - (cells.total - people), 0)
+            verdict &= at_most(cells.size, 1 / exact("share", self.share), without)
         return verdict
 
     @property
@@ -110,7 +118,8 @@ class RecursiveDiversity(ColumnPrinciple):
         return f"in every group {held}"
 
     def check_column(self, column: Sensitive, whole: Counts) -> None:
-        check_values(column, "l", self.l, Fraction(self.l))
+        if not mask(column, self.dont_care).any():  # with them, groups may have nothing to protect
+            check_values(column, "l", self.l, Fraction(self.l))
 
     def least_size(self) -> int:
         """r_1 < c (d - l + 1) r_1 for d different values, so that d > l - 1 + 1/c."""

@@ -13,7 +13,7 @@ from jali.errors import InputError
 from jali.principles import worst_case
 from jali.principles.base import exact
 from jali.principles.column import ColumnPrinciple, short_of
-from jali.principles.counts import Bools, Cells, Counts, Floats, GivenCounts, Ints, Sensitive
+from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
 from jali.principles.parameters import Number, number, part
 from jali.principles.worst_case import Buckets, disclosed, of_cells
 from jali.principles.worst_case_exact import MARGIN, GroupRatios, Key, keys_of, vectors
@@ -149,7 +149,7 @@ class Safety(ColumnPrinciple):
 
 def require_single(counts: Counts, asked_by: str) -> None:
     """Raise InputError where a person can have several rows: the worst case is about one value a person."""
-    if counts.person is not None or isinstance(counts, GivenCounts):
+    if counts.several_rows:
         raise InputError(
             f"{asked_by} is not defined where a person can have several rows: it is about one value a person",
             do="keep one row per person",

@@ -180,14 +180,20 @@ class Release(ABC):
             written = self._read_back(folder)
             written.verify()
             own, theirs = self.counts(), written.counts()
-            same = [np.sort(own.size)[::-1], *(own.reference(s.name) for s in own.sensitive)]
-            back = [np.sort(theirs.size)[::-1], *(theirs.reference(s.name) for s in theirs.sensitive)]
+            same, back = _totals(own), _totals(theirs)
         except InputError as problem:
             raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
         if len(same) != len(back) or not all(np.array_equal(a, b) for a, b in zip(same, back, strict=True)):
             raise InternalError(
                 "the files do not say what the release says; nothing was written: please report this bug"
             )
+
+
+def _totals(counts: Counts) -> list[NDArray[np.int64]]:
+    """The sizes of the groups, largest first, and of each sensitive column the people of each value over all groups."""
+    cells = [counts.cells(column.name) for column in counts.sensitive]
+    people = [np.bincount(each.value, weights=each.n, minlength=len(each.column)).astype(np.int64) for each in cells]
+    return [np.sort(counts.size)[::-1], *people]
 
 
 def fresh_order(rows: int) -> NDArray[np.int64]:

@@ -142,7 +142,8 @@ class Generalized(Release):
     def counts(self) -> Counts:
         """People by published group and sensitive value."""
         if self.people is not None:
-            return people_counts(self.people, self.columns, self._group)
+            everyone = self.manifest.counts["people"]
+            return people_counts(self.people, self.columns, self._group, self.principles, everyone)
         return self.entries()[0]
 
     def entries(self) -> tuple[Counts, NDArray[np.int32]]:
@@ -222,7 +223,7 @@ def publish(
     ]
     people = None
     if table.person is not None:
-        people = people_table(table, partition, made)
+        people = people_table(table, partition, made, principles)
     weight = mean_weight(table, partition.group[frequencies.row_combination])
     told = {"groups": partition.groups, "suppressed": _suppressed(table, partition)}
     manifest = manifest_of(Generalized.kind, table, principles, method, **told)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.errors import InputError
-from jali.principles.base import Principle, exact, principles_of
+from jali.errors import InfeasibleError, InputError
+from jali.principles.base import Principle, exact, hold, principles_of
 from jali.principles.counts import Bools, Ints
 from jali.progress import Step, watched
 from jali.releases.asked import budget_of, require_table, require_two
@@ -62,6 +62,12 @@ class Partitioned(Generalized):
         ]
         # boxes that show the same are one published group
         shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
+        published = _partition(table, shown, len(first)) if table.person is not None else None
+        if published is not None and not bool(hold(principles, published.counts(table)).all()):
+            raise InfeasibleError(
+                "groups that are shown alike are one published group, and here such a group breaks a promise; "
+                'use generalize, or show the groups otherwise, e.g. as "set"'
+            )
         records = np.arange(table.records)
         order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
         order = order[fresh_order(table.rows)]
@@ -71,7 +77,7 @@ class Partitioned(Generalized):
             manifest_of(cls.kind, table, principles, method, groups=len(first), suppressed=0),
             weight=None if weight is None else weight[order],
             weight_name=table.weight_name,
-            people=None if table.person is None else people_table(table, _partition(table, shown, len(first)), made),
+            people=None if published is None else people_table(table, published, made, principles),
             origin=table.origin,
         )
         release.remember(order, table.records)
@@ -157,7 +163,10 @@ def partition(
 
         release = made(None)
         for hidden in _candidates(table, required, int(share * table.rows), step):
-            other = made(hidden)
+            try:
+                other = made(hidden)
+            except InfeasibleError:  # some groups would be shown alike, and break a promise together
+                continue
             if other.manifest.counts["suppressed"] and _cost(other) < _cost(release):
                 release = other
     return release

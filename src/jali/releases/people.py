@@ -1,7 +1,8 @@
 """People beside rows: where a person can have several rows, what was promised is counted in people.
 
 The rows of a person are not linked in what is published. So that the promises can be checked from the publication
-alone, a small table says how many people each group has, and how many of them have each sensitive value.
+alone, a small table says how many people each group has; for a column that a promise judges, how many of them have each
+value; and only for t-closeness how many people of the whole table have it. Decision 22 says what that gives away.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from numpy.typing import NDArray
 
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles.counts import Counts, GivenCounts, Ints
+from jali.principles.base import Principle
+from jali.principles.counts import Counts, GivenCounts, Ints, Sensitive
 from jali.releases.published import Published
 from jali.search.groups import Partition
 
 SCOPE, COLUMN, VALUE, PEOPLE = "scope", "sensitive column", "value", "people"
 
 
-def people_table(table: Table, partition: Partition, columns: Sequence[Published]) -> pa.Table:
-    """People of each group, of each group and sensitive value, and of the whole table and each sensitive value.
+def people_table(
+    table: Table, partition: Partition, columns: Sequence[Published], principles: Sequence[Principle]
+) -> pa.Table:
+    """People of each group, and of each group or the whole table and sensitive value where a promise needs them.
 
     `columns` are the published columns, their codes still in the order of the table's records.
     """
@@ -33,10 +37,11 @@ def people_table(table: Table, partition: Partition, columns: Sequence[Published
     parts: list[tuple[str, Ints, str | None, Sequence[str | None], Ints]] = [
         ("group", np.arange(counts.groups), None, [None] * counts.groups, counts.size)
     ]
-    for sensitive in counts.sensitive:
+    needed = _needed(principles, counts.sensitive)
+    for sensitive in (s for s in counts.sensitive if s.name in needed):
         cells, reference = counts.cells(sensitive.name), counts.reference(sensitive.name)
-        present = np.flatnonzero(reference)
         parts.append(("group", cells.group, sensitive.name, [sensitive.labels[v] for v in cells.value], cells.n))
+        present = np.flatnonzero(reference if needed[sensitive.name] else 0)
         whole = np.full(len(present), -1, dtype=np.int64)
         parts.append(("table", whole, sensitive.name, [sensitive.labels[v] for v in present], reference[present]))
     number = np.concatenate([part[1] for part in parts])
@@ -55,6 +60,16 @@ def people_table(table: Table, partition: Partition, columns: Sequence[Published
     )
 
 
+def _needed(principles: Sequence[Principle], sensitive: Sequence[Sensitive]) -> dict[str, bool]:
+    """The columns whose people the promises count by value, and whether those of the whole table too."""
+    needed: dict[str, bool] = {}
+    for principle in principles:
+        named = getattr(principle, "sensitive", None)
+        for name in [] if principle.judges_size_alone else [s.name for s in sensitive] if named is None else [named]:
+            needed[name] = needed.get(name, False) or principle.needs_reference
+    return needed
+
+
 def _require_names(quasi: Sequence[Published]) -> None:
     for column in quasi:
         if column.name in (SCOPE, COLUMN, VALUE, PEOPLE):
@@ -64,37 +79,67 @@ def _require_names(quasi: Sequence[Published]) -> None:
             )
 
 
-def people_counts(people: pa.Table, columns: Sequence[Published], group: tuple[NDArray[np.int32], Ints]) -> Counts:
-    """People by published group and sensitive value, read back from the table of people."""
-    quasi = [column for column in columns if column.role == "quasi"]
-    _, first = group
-    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
-    number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
-    size = np.zeros(len(first), dtype=np.int64)
+def people_counts(
+    people: pa.Table,
+    columns: Sequence[Published],
+    group: tuple[NDArray[np.int32], Ints],
+    principles: Sequence[Principle],
+    everyone: int,
+) -> Counts:
+    """People by published group and sensitive value, read back from the table of people.
+
+    Of a column that no promise judges they are at most its rows, and at most the people of the group: that is given.
+    """
     sensitive = tuple(c.judged[0] for c in columns if c.judged is not None)
-    cells: dict[str, list[tuple[int, int, int]]] = {s.name: [] for s in sensitive}
-    reference = {s.name: np.zeros(len(s), dtype=np.int64) for s in sensitive}
-    value_of = {s.name: {label: v for v, label in enumerate(s.labels)} for s in sensitive}
+    needed, bounded = _needed(principles, sensitive), []
     try:
-        for row in people.to_pylist():
-            name, amount = row[COLUMN], int(row[PEOPLE])
-            if row[SCOPE] == "table":
-                reference[name][value_of[name][row[VALUE]]] = amount
-                continue
-            index = number[tuple(row[column.name] for column in quasi)]
-            if name is None:
-                size[index] = amount
-            else:
-                cells[name].append((index, value_of[name][row[VALUE]], amount))
-        given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
-        for column in columns:
-            if column.judged is not None:
-                _require_fit(column, group, size, given[column.name], reference[column.name])
+        size, given, reference = _read(people, columns, sensitive, group[1])
         _require(bool((size >= 1).all()) and bool((size <= np.bincount(group[0])).all()))
+        for column in (c for c in columns if c.judged is not None):
+            name, rows = column.name, _rows_by_value(column, group, len(size))
+            if name not in needed and not len(given[name]):
+                bounded.append(name)
+                given[name] = _at_most(rows, size)
+            _require_fit(rows, size, given[name])
+            if name in reference:
+                _require_reference(given[name], reference[name])
+        one_value = {name: found for name, found in reference.items() if int(found.sum()) == everyone}
+        _require(all(name in one_value for name, whole in needed.items() if whole))
     except (KeyError, TypeError, ValueError):
         raise InputError("the table of people does not fit the published table", do="get the release again") from None
     none = np.zeros(0, dtype=np.int64)
-    return GivenCounts(len(size), none, none, none, sensitive, sizes=size, given=given, references=reference)
+    return GivenCounts(
+        len(size), none, none, none, sensitive, sizes=size, given=given, references=one_value, bounded=tuple(bounded)
+    )
+
+
+def _read(
+    people: pa.Table, columns: Sequence[Published], sensitive: Sequence[Sensitive], first: Ints
+) -> tuple[Ints, dict[str, Ints], dict[str, Ints]]:
+    """People of each group; by column those of each group and value, and of the whole table and value, if given.
+
+    `first` is one row of each group.
+    """
+    quasi = [column for column in columns if column.role == "quasi"]
+    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
+    number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
+    size = np.zeros(len(first), dtype=np.int64)
+    cells: dict[str, list[tuple[int, int, int]]] = {s.name: [] for s in sensitive}
+    reference: dict[str, Ints] = {}
+    value_of = {s.name: {label: v for v, label in enumerate(s.labels)} for s in sensitive}
+    for row in people.to_pylist():
+        name, amount = row[COLUMN], int(row[PEOPLE])
+        if row[SCOPE] == "table":
+            reference.setdefault(name, np.zeros(len(value_of[name]), dtype=np.int64))
+            reference[name][value_of[name][row[VALUE]]] = amount
+            continue
+        index = number[tuple(row[column.name] for column in quasi)]
+        if name is None:
+            size[index] = amount
+        else:
+            cells[name].append((index, value_of[name][row[VALUE]], amount))
+    given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
+    return size, given, reference
 
 
 def _require(truth: bool) -> None:
@@ -102,18 +147,31 @@ def _require(truth: bool) -> None:
         raise ValueError
 
 
-def _require_fit(
-    column: Published, group: tuple[NDArray[np.int32], Ints], size: Ints, cells: Ints, reference: Ints
-) -> None:
-    """People can be fewer than rows, but only where there are rows; and every row is somebody's."""
+def _rows_by_value(column: Published, group: tuple[NDArray[np.int32], Ints], groups: int) -> Ints:
+    """Rows of each group and value: (groups, values)."""
     assert column.judged is not None
     width = len(column.judged[0])
-    rows = np.bincount(group[0].astype(np.int64) * width + column.judged[1][column.codes], minlength=len(size) * width)
-    key, people = cells[:, 0] * width + cells[:, 1], cells[:, 2]
-    _require(np.array_equal(key, np.flatnonzero(rows)) and bool((people >= 1).all()))
-    _require(bool((people <= rows[key]).all()) and bool((people <= size[cells[:, 0]]).all()))
-    _require(bool((np.bincount(cells[:, 0], weights=people, minlength=len(size)) >= size).all()))
-    summed = np.bincount(cells[:, 1], weights=people, minlength=width)
-    largest = np.zeros(width, dtype=np.int64)
-    np.maximum.at(largest, cells[:, 1], people)
+    key = group[0].astype(np.int64) * width + column.judged[1][column.codes]
+    return np.bincount(key, minlength=groups * width).reshape(groups, width)
+
+
+def _at_most(rows: Ints, size: Ints) -> Ints:
+    """Group, value, and the most people who can have it there: (cells, 3)."""
+    group, value = np.nonzero(rows)
+    return np.stack((group, value, np.minimum(rows[group, value], size[group])), axis=1)
+
+
+def _require_fit(rows: Ints, size: Ints, cells: Ints) -> None:
+    """People can be fewer than rows, but only where there are rows; and every row is somebody's."""
+    group, value, people = cells.T
+    _require(np.array_equal(cells[:, :2], np.argwhere(rows)) and bool((people >= 1).all()))
+    _require(bool((people <= rows[group, value]).all()) and bool((people <= size[group]).all()))
+    _require(bool((np.bincount(group, weights=people, minlength=len(size)) >= size).all()))
+
+
+def _require_reference(cells: Ints, reference: Ints) -> None:
+    """Of the whole table at most as many have a value as in all groups, and at least as many as in one."""
+    summed = np.bincount(cells[:, 1], weights=cells[:, 2], minlength=len(reference))
+    largest = np.zeros(len(reference), dtype=np.int64)
+    np.maximum.at(largest, cells[:, 1], cells[:, 2])
     _require(bool((reference <= summed).all()) and bool((reference >= largest).all()))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
-from jali.principles.counts import GivenCounts
 from jali.releases.asked import release_of
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.covers import cover_of
@@ -71,7 +70,7 @@ def repair(
 
 def _require_feasible(release: Generalized, required: tuple[Principle, ...], by: By) -> None:
     counts = release.counts()
-    if isinstance(counts, GivenCounts):
+    if counts.several_rows:
         do = "generalize the table again"
         raise InputError("a release in which a person has several rows cannot be repaired", do=do)
     whole = counts.merged()

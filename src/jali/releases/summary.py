@@ -23,6 +23,8 @@ UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
 OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
 """What hiding who is in a table does not cover besides."""
+SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for whoever knows that"
+"""What a release about people with several rows does not cover besides."""
 LONGEST = 60
 """A cell of more letters is cut where it is shown to people; the published files have all of it."""
 DISPLAYS = {
@@ -71,9 +73,11 @@ def not_covered(release: Generalized) -> tuple[str, ...]:
     """What the promises of a release do not speak of."""
     method = release.manifest.method
     known = method.get("known_algorithm")
-    listed = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
+    listed: tuple[str, ...] = NOT_COVERED if known is None else (NOT_COVERED[0], str(known), NOT_COVERED[2])
     if release.kind == "concealed" and release.of_role("sensitive"):
         return (OF_THE_PRESENT, *listed)
+    if release.people is not None:
+        listed = (*listed, SEVERAL_ROWS)
     return (*listed, UNKNOWN_PRESENCE) if "pdf_assumes" in method else listed
 
 
@@ -147,6 +151,8 @@ def summary(release: Generalized) -> str:
     lines.append(f"  against {HOLDER if release.kind == 'concealed' else ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
+    if release.people is not None:
+        lines.append("  whichever of a person's values is the one that is looked for")
     lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
     lines += cost_lines(metrics)
     if release.search.get("nodes"):

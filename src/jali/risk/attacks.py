@@ -87,6 +87,7 @@ def homogeneity(scene: Scene) -> Attack:
         seen.having(first[sure]),
         figures,
         different(told, scene.cases),
+        scene.assumed,
     )
 
 

@@ -14,6 +14,7 @@ from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
+from jali.principles.choices import concentrated
 from jali.principles.counts import Cells, Counts, GivenCounts
 from jali.releases.angel import Angel
 from jali.releases.angel_summary import RESTS
@@ -96,9 +97,8 @@ def audit(
     frequencies = table.frequencies
     counts = frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations)
     named = table.person_name is not None
-    return figures(
-        counts, notes=_notes(person_named=named, spread=frequencies.spread_people, not_covered=NOT_COVERED[:1])
-    )
+    notes = _notes(person_named=named, spread=frequencies.spread_people, not_covered=NOT_COVERED[:1])
+    return figures(counts, notes=notes + _assumed(counts))
 
 
 def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
@@ -140,6 +140,20 @@ def _audit_beside(release: Release, public: Table | Any) -> Audit:
     return replace(_audit_release(release), presence=presence_of(release, table))
 
 
+def _assumed(counts: Counts) -> tuple[str, ...]:
+    """What the figures of sensitive values assume where people have several."""
+    notes = []
+    if any(not counts.cells(column.name).one_value for column in counts.sensitive):
+        notes.append(
+            "where people have several values, the figures are for the most concentrated choice of one value for each "
+            "person that the counts allow"
+        )
+    if isinstance(counts, GivenCounts) and counts.bounded:
+        names = ", ".join(counts.bounded)
+        notes.append(f"no promise counts the people by value of {names}: as many as its rows allow were assumed")
+    return tuple(notes)
+
+
 def _audit_release(release: Release) -> Audit:
     if isinstance(release, Marginals):
         return audit_collection(release, MOST_L)
@@ -154,7 +168,7 @@ def _audit_release(release: Release) -> Audit:
     limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
     unjudged = [repr(p) for p in release.principles if repr(p) not in kept]
     limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
-    notes = _notes(person_named=named, spread=spread, not_covered=limits)
+    notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
     found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
     if isinstance(release, Concealed) and kept:
         return replace(found, presence=release.presence())
@@ -248,17 +262,18 @@ def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAu
     largest, size = cells.largest(cells.n), counts.size
     filled = size > 0
     largest, size = largest[filled], size[filled]
-    distinct = np.bincount(cells.group, minlength=cells.groups)[filled]
+    chosen = concentrated(cells)
+    distinct = np.diff(chosen.start)[filled]
     same = largest == size
     nearly = largest * 20 >= size * 19
-    ordered = cells.column.ordered and len(cells.column) > 1
+    ordered, comparable = cells.column.ordered and len(cells.column) > 1, counts.one_value(name)
     return SensitiveAudit(
         column=name,
         distinct_l=int(distinct.min()),
         entropy_l=EntropyDiversity(1, sensitive=name).worst(counts),
-        recursive_c=_recursive(cells, int(distinct.min())),
-        t=TCloseness(1, sensitive=name).worst(counts),
-        t_ordered=TCloseness(1, distance="ordered", sensitive=name).worst(counts) if ordered else None,
+        recursive_c=_recursive(chosen, int(distinct.min())),
+        t=TCloseness(1, sensitive=name).worst(counts) if comparable else None,
+        t_ordered=TCloseness(1, distance="ordered", sensitive=name).worst(counts) if ordered and comparable else None,
         largest_share=float((largest / size).max()),
         homogeneous=_people(same, size),
         nearly_homogeneous=_people(nearly, size),
@@ -268,7 +283,7 @@ def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAu
 
 def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Curve | None:
     """The maximum disclosure; none where people have several rows or there are no groups of people."""
-    if disclosed is None or counts.person is not None or isinstance(counts, GivenCounts):
+    if disclosed is None or counts.several_rows:
         return None
     return replace(curve(counts, FACTS, sensitive=name), kind=disclosed)
 

@@ -87,6 +87,7 @@ def background(scene: Scene) -> Attack:
         int(next(iter(figures.values()))),
         figures,
         different((_case(scene, ruled, i) for i in fresh), scene.cases),
+        scene.assumed,
     )
 
 

@@ -39,7 +39,7 @@ class SensitiveAudit:
     distinct_l: int
     entropy_l: float
     recursive_c: Mapping[int, float]  # the c that recursive (c, l)-diversity must exceed, for each l
-    t: float
+    t: float | None  # None where the whole table has no one distribution, or it was not published
     t_ordered: float | None
     largest_share: float
     homogeneous: Homogeneity | None  # None where there are no groups
@@ -178,7 +178,7 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
             (f"distinct values in a {'cell' if audit.groups is None else group}, at least", str(s.distinct_l)),
             ("entropy diversity, at least", f"{s.entropy_l:.4f}"),
             ("largest share of one value", f"{s.largest_share:.4f}"),
-            ("t (equal distance)", f"{s.t:.4f}"),
+            ("t (equal distance)", _defined(s.t, ".4f")),
         ]
         rows += [] if s.t_ordered is None else [("t (ordered distance)", f"{s.t_ordered:.4f}")]
         rows += [(f"recursive diversity, l = {k}", _c(c)) for k, c in list(s.recursive_c.items())[:6]]

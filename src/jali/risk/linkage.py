@@ -56,7 +56,7 @@ def linkage(scene: Scene, public: Table | None) -> Attack:
     how = "combines the marginals by maximum entropy" if isinstance(scene.release, Marginals) else (
         "counts the values of the rows that match"
     )  # fmt: skip
-    notes = found.notes if public is None else (IN_THE_RELEASE, *found.notes)
+    notes = (*(() if public is None else (IN_THE_RELEASE,)), *found.notes, *scene.assumed)
     everybody = people_of(table, np.ones(len(value), dtype=bool))
     told = different(cases, scene.cases)
     return Attack(

@@ -10,7 +10,7 @@ import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles.counts import Bools, Cells, Floats, Ints, Sensitive
+from jali.principles.counts import Bools, Cells, Floats, GivenCounts, Ints, Sensitive
 from jali.releases.angel import Angel
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
@@ -48,6 +48,16 @@ class Scene:
     def several(self) -> bool:
         """Whether a person can have several rows."""
         return self.original.person is not None
+
+    @cached_property
+    def assumed(self) -> tuple[str, ...]:
+        """What beliefs rest on where the release does not tell how many people have each value."""
+        counts = None if isinstance(self.release, Marginals) else self.release.counts()
+        bounded = isinstance(counts, GivenCounts) and self.column.name in counts.bounded
+        told = (
+            "how many people have each value: as many as the rows allow were assumed, so beliefs are at most these"
+        )
+        return (told,) if bounded else ()
 
     @cached_property
     def names(self) -> Names:

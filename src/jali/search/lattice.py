@@ -11,10 +11,10 @@ from fractions import Fraction
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest
-from jali.principles.base import Principle, hold
+from jali.errors import InfeasibleError, InputError, nearest
+from jali.principles.base import Principle, hold, show
 from jali.progress import Step
-from jali.search.feasible import require_feasible
+from jali.search.feasible import merging_never_breaks, require_feasible
 from jali.search.frontier import below, frontier
 from jali.search.groups import Partition, levels_of
 from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
@@ -93,11 +93,10 @@ class Lattice:
                 do=f"drop levels or columns until there are at most {largest:,}, or partition the table instead",
             )
         self.checked = 0
-        spread = table.frequencies.spread_people
-        self.monotone = all(p.monotone and (not spread or p.monotone_for_spread_people) for p in principles)
-        one_value = table.frequencies.person is None
-        require_feasible(principles, self.roller.whole)
-        self.least = max((p.least_size() for p in principles), default=1) if one_value else 1
+        self.monotone = all(merging_never_breaks(p, table.frequencies) for p in principles)
+        one_row = table.frequencies.person is None
+        require_feasible(principles, self.roller.whole, table.frequencies)
+        self.least = max((p.least_size() for p in principles), default=1) if one_row else 1
 
     # -- the nodes around a node ------------------------------------------------------------------------------
 
@@ -144,8 +143,21 @@ class Lattice:
         return frontier(self.top, self.satisfied) if self.monotone else _lowest(self.all_satisfied())
 
     def all_satisfied(self) -> list[Levels]:
-        """All nodes that satisfy the requirement, each looked at."""
-        return [node for node in self.all_nodes() if self.satisfied(node)]
+        """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
+        held = [node for node in self.all_nodes() if self.satisfied(node)]
+        if not held:
+            raise self._none_holds()
+        return held
+
+    def _none_holds(self, budget: int = 0) -> InfeasibleError:
+        """What is said once every node was judged; the whole table as one group proves it only for some principles."""
+        promises = ", ".join(map(repr, self.principles))
+        within = f" with at most {budget:,} rows suppressed" if budget else ""
+        reached = ", ".join(f"{p.title} {show(p.worst(self.roller.whole))}" for p in self.principles)
+        return InfeasibleError(
+            f"no full-domain generalization keeps {promises}{within}: all {self.nodes:,} were judged, "
+            f"and as one group the whole table reaches {reached}"
+        )
 
     def minimal_nodes(self) -> Nodes:
         """The minimal nodes with their costs, and what is known of the others."""
@@ -208,7 +220,8 @@ class Lattice:
                 if above not in seen:
                     seen.add(above)
                     heapq.heappush(heap, (bound, above, False))
-        assert best is not None, "the fully generalized table was found feasible before the search began"
+        if best is None:
+            raise self._none_holds(budget)
         return best[1], best[2]
 
     def _at_least(self, costing: Costing, metric: Metric, node: Levels) -> float:

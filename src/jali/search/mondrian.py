@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest, one_of, told
+from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Bools, Ints
 from jali.progress import Step
@@ -103,7 +103,7 @@ def mondrian(
         )
     workers = _threads(threads)
     items = items_of(table, mode)
-    require_feasible(required, items.whole)
+    require_feasible(required, items.whole, table.frequencies)
     if hidden is not None:
         items = items.where(~hidden[items.combination])
     step = on_step or (lambda done, total: None)
@@ -160,6 +160,11 @@ def _generic(table: Table, splitter: Splitter, judge: Judge | None, step: Step) 
         grow(splitter, np.arange(len(items)), finished)
     else:
         grow_in_order(splitter, judge, np.arange(len(items)), finished)
+    if items.person is not None and len(found) == 1 and not bool(splitter.judged(found).all()):
+        raise InfeasibleError(
+            f"the rows as one group do not keep {', '.join(map(repr, splitter.principles))}, "
+            "and no cut was found whose parts do; use generalize, which judges every node"
+        )
     found.sort(key=lambda group: int(group[0]))
     number = np.empty(len(items), dtype=np.int64)
     for index, group in enumerate(found):

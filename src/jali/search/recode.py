@@ -7,6 +7,7 @@ the diversity then depends on `peel`; see `recode_groups`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError, InternalError, nearest, one_of, told
+from jali.errors import InfeasibleError, InputError, InternalError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Bools, Counts, Ints
 from jali.progress import Step
+from jali.search.alike import shown_alike
 from jali.search.lattice import Lattice
 from jali.search.recode_plan import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.recode_search import Search, first_numbers, full_domain
@@ -81,11 +83,16 @@ def recode_groups(
     step = on_step or (lambda done, total: None)
     lattice = Lattice(table, required, on_step=lambda done, total: None, largest=2**62)  # raises where nothing holds
     search = Search(table, required, objective, show, step)
-    found = _marked(search, _without_suppression(lattice, search, peel), budget)
+    judge = _Judge(lattice, search, show)
+    found = _without_suppression(judge, peel)
+    found = None if found is None else _marked(search, found, budget)
     for hidden in standouts(search, budget):
         other = _marked(search, _suppressing(search, peel, hidden), budget)
-        if other.suppressed and _better(objective, other.reached, found.reached):
-            found = other
+        if other.suppressed and (found is None or _better(objective, other.reached, found.reached)):
+            found = other if judge.keeps(other) else found
+    if found is None:
+        promises = ", ".join(map(repr, required))
+        raise InfeasibleError(f"local recoding found no groups that keep {promises}, nor did a full-domain node")
     group = first_numbers(found.group, last=found.groups - 1 if found.suppressed else None)
     if not bool(hold(required, table.frequencies.counts(group, found.groups)).all()):
         raise InternalError("local recoding made a group that breaks a promise: please report it")
@@ -106,13 +113,32 @@ def _better(objective: Objective, one: float, other: float) -> bool:
     return one < other - LESS if objective == "kl" else one > other + LESS
 
 
-def _without_suppression(lattice: Lattice, search: Search, peel: Peel) -> _Found:
-    """What the search finds, or the best full-domain generalization where that is better."""
+class _Judge(NamedTuple):
+    """What is published of groups: those that are shown alike are one, which may break a promise that both keep."""
+
+    lattice: Lattice
+    search: Search
+    show: RecodeShow
+
+    def keeps(self, found: _Found) -> bool:
+        """Whether the groups keep every promise, and also as they are published."""
+        if self.lattice.monotone:
+            return True
+        search, group, groups = self.search, found.group, found.groups
+        shown = shown_alike(search.table, search.frequencies, group, groups, self.show, hidden=found.suppressed)
+        return all(bool(hold(search.principles, search.counts(*each)).all()) for each in ((group, groups), shown))
+
+
+def _without_suppression(judge: _Judge, peel: Peel) -> _Found | None:
+    """What the search finds, or the best full-domain generalization where that is better; None where neither holds."""
+    search = judge.search
     group, groups = search.groups(peel)
-    reached = search.reached(group, groups)
-    better = full_domain(lattice, search, reached)
+    found = _Found(group, groups, search.reached(group, groups))
+    sound = judge.keeps(found)
+    worst = math.inf if search.objective == "kl" else -math.inf
+    better = full_domain(judge.lattice, search, found.reached if sound else worst)
     if better is None:
-        return _Found(group, groups, reached)
+        return found if sound else None
     return _Found(*better, search.reached(*better), full_domain=True)
 
 

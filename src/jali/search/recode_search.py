@@ -13,6 +13,7 @@ import numpy as np
 
 from jali.encoding.frequencies import Frequencies, combine
 from jali.encoding.table import Table
+from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Counts, Floats, Ints
 from jali.progress import Step
@@ -305,7 +306,7 @@ def _intervals(left: Ints, right: Ints, leaves: int) -> tuple[Ints, Ints, Ints]:
 
 
 def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | None:
-    """The best full-domain generalization if it is better than what was reached.
+    """The best full-domain generalization if there is one and it is better than what was reached.
 
     Costs only grow upwards, so the finest nodes whose groups are all large enough tell in most cases that none is.
     """
@@ -323,10 +324,13 @@ def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | No
 
     if all(cost(node) >= most for node in frontier(lattice.top, lambda node: lattice.small(node) == 0)):
         return None
-    if search.objective == "kl":
-        node, _ = lattice.best("kl", Fraction(0))
-    else:
-        node = min(lattice.minimal(), key=lambda node: (round(cost(node), 12), node))
+    try:
+        if search.objective == "kl":
+            node, _ = lattice.best("kl", Fraction(0))
+        else:
+            node = min(lattice.minimal(), key=lambda node: (round(cost(node), 12), node))
+    except InfeasibleError:  # where merging can break a promise, only looking at all nodes tells
+        return None
     if cost(node) >= most:
         return None
     found = lattice.partition(node)
