@@ -105,10 +105,10 @@ class Job:
             encoding=self.encoding,
         )  # fmt: skip
 
-    def public(self) -> Table:
-        """The public table that the private one is concealed in: its quasi-identifiers, read in the same way."""
+    def public(self, source: str | Path | None = None) -> Table:
+        """The public table that the private one is concealed in, or another: its quasi-identifiers, read likewise."""
         return read(
-            self.options["public"],
+            self.options["public"] if source is None else source,
             quasi=self.quasi, types={name: kind for name, kind in self.types.items() if name in self.quasi},
             missing=self.missing, domain=self.domain, separator=self.separator, encoding=self.encoding,
         )  # fmt: skip

@@ -59,6 +59,14 @@ class Least(NamedTuple):
     x: NDArray[np.float64] | None  # (unknowns,) where `reached`, the sum is least here
 
 
+class Best(NamedTuple):
+    """The largest value of a sum that was found: a proved limit, whether it is reached, and unknowns that come near."""
+
+    limit: float  # no x passes it
+    exact: bool
+    x: NDArray[np.float64] | None  # (unknowns,) the best that was found; None where time ran out before there was one
+
+
 @dataclass(frozen=True, eq=False)
 class Sums:
     """What is known of unknown amounts x ≥ 0: low ≤ A·x ≤ high for each row of the sparse matrix A."""
@@ -87,8 +95,16 @@ class Sums:
         found = self.least(np.zeros(self.unknowns), deadline=deadline)
         return None if found is not None and not found.reached else found is not None
 
-    def least(self, objective: NDArray[np.float64], *, deadline: float = math.inf) -> Least | None:
-        """A proved lower bound of objective·x, and an x that comes near it or reaches it; None where no x fits."""
+    def best(self, objective: NDArray[np.float64], *, deadline: float = math.inf, gap: float = 0.0) -> Best | None:
+        """An x with the largest objective·x, or one within a share `gap` of it; None where no x fits."""
+        found = self.least(-np.asarray(objective, dtype=np.float64), deadline=deadline, gap=gap)
+        return None if found is None else Best(-found.bound, found.reached, found.x)
+
+    def least(self, objective: NDArray[np.float64], *, deadline: float = math.inf, gap: float = 0.0) -> Least | None:
+        """A proved lower bound of objective·x, and an x that reaches it or comes near it; None where no x fits.
+
+        With `gap` the search ends at an x within that share of the least.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
@@ -103,18 +119,19 @@ class Sums:
             integrality=np.full(self.unknowns, int(self.whole)),
             bounds=Bounds(0, np.inf if self.most is None else self.most),
             constraints=[LinearConstraint(matrix, self.low, self.high)] if len(self.low) else [],
-            options={"mip_rel_gap": 0.0, **limits},
+            options={"mip_rel_gap": gap, **limits},
         )
         if result.status == _INFEASIBLE:
             return None
         if result.status == _UNBOUNDED:
             return Least(-math.inf, reached=True, x=None)
         done = result.status == _OPTIMAL
-        bound = result.fun if done else result.mip_dual_bound
+        x = None if result.x is None else np.asarray(result.x, dtype=np.float64)
+        bound = result.fun if done and (gap == 0 or not self.whole) else result.mip_dual_bound
         if bound is None or math.isnan(bound):
-            return Least(-math.inf, reached=False, x=result.x)
-        rounded = math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound
-        return Least(float(rounded), done, result.x)
+            return Least(-math.inf, reached=False, x=x)
+        rounded = float(math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound)
+        return Least(rounded, done and (gap == 0 or rounded == result.fun), x)
 
     def parts(self) -> NDArray[np.int64]:
         """The part of each unknown: unknowns of different parts have no sum in common, nor any chain of sums."""

@@ -106,9 +106,12 @@ def test_private_is_for_angel_only(angel: Any) -> None:
     assert not (angel / "plain").exists()
 
 
-def test_batches_are_not_attacked_and_the_line_says_why(angel: Any) -> None:
-    result = angel.jali("attack", "angel", "--original", "patients.csv")
-    assert result.exit_code == 2
-    line = "an angel release cannot be attacked: the attacks look people up in one table, row by row; audit it instead"
-    assert result.stderr == f"jali: error: {line}: jali.audit, or jali audit in a shell\n"
-    assert angel.jali("audit", "angel").exit_code == 0
+def test_batches_are_attacked_and_what_does_not_apply_is_said(angel: Any) -> None:
+    result = angel.jali("attack", "angel", "--original", "patients.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = {attack["name"]: attack for attack in json.loads(result.stdout)["attacks"]}
+    assert found["linkage"]["figures"]["match no batch"] == 0
+    assert found["homogeneity"]["exposed"] is not None
+    for name in ("minimality", "presence"):
+        assert found[name]["exposed"] is None
+        assert found[name]["notes"]

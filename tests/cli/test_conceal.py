@@ -90,3 +90,83 @@ def test_the_commands_that_read_releases_read_concealed_ones(folder: Path) -> No
     assert run(app, ["query", "hidden", "condition = 'flu'"]).exit_code == 0
     measured = run(app, ["measure", "hidden", "--original", "patients.csv", "--json"])
     assert measured.exit_code == 0, measured.output
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_presence_is_told_beside_the_public_table(folder: Path) -> None:
+    """The same figures by the file, by the job and from Python; exit 3 where the bounds are broken beside it."""
+    publish("-q")
+    result = run("presence", "hidden", "--public", "town.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    found = jali.load(folder / "hidden").presence(public=Job.load(folder / "job.toml").public())
+    assert (told["people"], told["outside"]) == (80, found.outside)
+    assert (told["low"], told["high"]) == (found.low, found.high)
+    assert told["kept"] == {"DeltaPresence(0.1, 0.6)": True}
+    assert json.loads(run("presence", "hidden", "--job", "job.toml", "--json").stdout) == told
+    assert "probability of" in run("presence", "hidden", "--public", "town.csv").stdout
+    with (folder / "town.csv").open("a", encoding="utf-8") as file:
+        file.write("20,f\n" * 200)  # most of these cannot be patients
+    broken = run("presence", "hidden", "--public", "town.csv")
+    assert broken.exit_code == 3
+    assert "DeltaPresence(0.1, 0.6): BROKEN" in broken.stdout
+
+
+def test_audit_and_report_judge_presence_beside_the_public_table(folder: Path) -> None:
+    """Named, or found in the job; without it nothing changes."""
+    publish("-q")
+    plain = json.loads(run("audit", "hidden", "--json").stdout)
+    assert (plain["kept"], "presence" in plain) == ({}, False)
+    for way in (["--public-table", "town.csv"], ["--job", "job.toml"]):
+        told = json.loads(run("audit", "hidden", *way, "--json").stdout)
+        assert told["kept"] == {"DeltaPresence(0.1, 0.6)": True}
+        assert 0.1 <= told["presence"]["low"] <= told["presence"]["high"] <= 0.6
+        assert not any("judged beside the public table" in note for note in told["notes"])
+    assert "probability of being in the release, least" in run("audit", "hidden", "--public-table", "town.csv").stdout
+    result = run("report", "hidden", "--public-table", "town.csv", "-o", "page.html")
+    assert result.exit_code == 0, result.stderr
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Presence beside the public table" in page
+    assert "kept, judged beside the public table" in page
+    assert "the release and the public table" in page
+    private = run("report", "hidden", "--job", "job.toml", "-o", "private.html")
+    assert private.exit_code == 0, private.stderr
+    assert "Presence beside the public table" in (folder / "private.html").read_text(encoding="utf-8")
+
+
+def test_attack_decodes_presence_and_looks_up_the_public_table(folder: Path) -> None:
+    publish("-q")
+    result = run("attack", "hidden", "--original", "patients.csv", "--public", "town.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = {attack["name"]: attack for attack in json.loads(result.stdout)["attacks"]}
+    assert found["linkage"]["people"] == found["presence"]["people"] == 80
+    assert found["presence"]["exposed"] == found["presence"]["right"]
+    assert found["presence"]["figures"]["groups whose private counts can be decoded"] > 0
+    job = run("attack", "hidden", "--job", "job.toml", "--json")
+    assert job.exit_code == 0, job.stderr
+    again = {attack["name"]: attack for attack in json.loads(job.stdout)["attacks"]}
+    assert again["presence"] == found["presence"]
+
+
+def test_what_presence_cannot_be_judged_beside_is_one_line(folder: Path) -> None:
+    publish("-q")
+    (folder / "small.csv").write_text("age,sex\n20,f\n", encoding="utf-8")
+    (folder / "plain.toml").write_text('input = "patients.csv"\nquasi = ["age", "sex"]\n', encoding="utf-8")
+    for arguments, told in [
+        (["presence", "hidden"], "pass --public FILE or --job JOB.toml"),
+        (["presence", "hidden", "--public", "nowhere.csv"], "nowhere.csv"),
+        (["presence", "hidden", "--public", "small.csv"], "not those of this table"),
+        (["presence", "hidden", "--job", "plain.toml"], "names no public table"),
+        (["audit", "hidden", "--job", "plain.toml"], "names no public table"),
+        (["audit", "hidden", "--public-table", "small.csv"], "not those of this table"),
+        (["audit", "hidden", "hidden", "--public-table", "town.csv"], "one release"),
+        (["audit", "town.csv", "--quasi", "age", "--public-table", "town.csv"], "one release"),
+        (["report", "hidden", "--public-table", "small.csv", "-o", "x.html"], "not those of this table"),
+    ]:
+        result = run(*arguments)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), (arguments, result.output)
+        assert told in result.stderr, arguments
+    assert not (folder / "x.html").exists()

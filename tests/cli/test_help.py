@@ -15,7 +15,7 @@ from jali.cli.app import app
 
 ORIGINALS_READ_BY = {
     *("attack", "audit", "beliefs", "extend", "frontier", "hierarchy"),
-    *("inject", "measure", "minimal", "publish", "report"),
+    *("inject", "measure", "minimal", "presence", "publish", "report"),
 }
 FIGURES_PRINTED_BY = {
     "frontier",
@@ -26,6 +26,7 @@ FIGURES_PRINTED_BY = {
     "minimal",
     "audit",
     "measure",
+    "presence",
     "query",
     "repair",
     "inject",
@@ -54,6 +55,7 @@ def test_the_commands_are_those_of_the_issue() -> None:
         "inject",
         "reproduce",
         "init",
+        "presence",
         "report",
         "sample",
     }

@@ -361,7 +361,7 @@ def test_a_gallery_is_marked_confidential_and_shows_no_original_cell() -> None:
     assert "confidential" in found.to_dict()
     assert not any(zip_code in text for zip_code in HOSPITAL["zip"].to_pylist())
     assert [attack["name"] for attack in found.to_dict()["attacks"]] == [
-        "homogeneity", "background knowledge", "linkage", "minimality",
+        "homogeneity", "background knowledge", "linkage", "minimality", "presence",
     ]  # fmt: skip
     assert jali.attacks(figure_2(), hospital(), cases=0)["homogeneity"].cases == ()
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import jali
 from jali.errors import InputError
-from oracles.beliefs import posterior, prior
+from oracles.beliefs import in_boxes, posterior, prior
 
 PAIRS = [(q, s) for q in ("a", "b", "c") for s in ("flu", "cold")]
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*")]
@@ -106,3 +106,62 @@ def test_disclosures_and_breaches_are_those_of_the_definitions(tmp_path: Path) -
         found.breaches(0.9, 0.1)
     with pytest.raises(InputError, match=r"no chance|lacks"):
         jali.beliefs(release, population({("a", "flu"): 1, ("b", "flu"): 1, ("a", "cold"): 1}))
+
+
+def box(cell: str, every: tuple[str, ...] = ("1", "2", "3", "4")) -> frozenset[str]:
+    """The values that a published cell covers, read as text: 2, [1, 3], {1, 3} or *."""
+    if cell == "*":
+        return frozenset(every)
+    if cell.startswith("["):
+        low, high = cell[1:-1].split(", ")
+        return frozenset(v for v in every if int(low) <= int(v) <= int(high))
+    return frozenset(cell.strip("{}").split(", "))
+
+
+@given(st.lists(st.integers(1, 4), min_size=8, max_size=8), st.data())
+def test_beliefs_in_boxes_that_may_overlap_are_what_counting_worlds_finds(
+    counts: list[int], data: st.DataObject
+) -> None:
+    """Strict and relaxed partitions and local recoding, shown in each of their ways, fresh or from the files."""
+    weights = dict(zip([(str(q), s) for q in range(1, 5) for s in ("flu", "cold")], counts, strict=True))
+    rows = data.draw(st.lists(st.sampled_from(list(weights)), min_size=2, max_size=5))
+    frame = pa.table({"q": [int(q) for q, _ in rows], "s": [s for _, s in rows]})
+    table = jali.table(frame, quasi={"q": jali.bands(1, 2, low=1, high=4)}, sensitive=["s"])
+    k = data.draw(st.integers(1, 2))
+    show = data.draw(st.sampled_from(["interval", "set"]))
+    release = {
+        "strict": lambda: jali.partition(table, [jali.KAnonymity(k)], show=show),
+        "relaxed": lambda: jali.partition(table, [jali.KAnonymity(k)], mode="relaxed", show=show),
+        "recode": lambda: jali.recode(table, [jali.KAnonymity(k)]),
+        "suppress": lambda: jali.partition(table, [jali.KAnonymity(2)], suppress=0.6, show=show),
+        "tuples": lambda: jali.repair(
+            jali.generalize(table, [jali.KAnonymity(1)], levels={"q": 1}), [jali.KAnonymity(2)], by="tuples"
+        ),
+    }[data.draw(st.sampled_from(["strict", "relaxed", "recode", "suppress", "tuples"]))]()
+    known = pa.table({
+        "q": [int(q) for q, _ in weights], "s": [s for _, s in weights], "frequency": [float(w) for w in counts],
+    })  # fmt: skip
+    found = jali.beliefs(release, known)
+    joint = {pair: Fraction(n) for pair, n in weights.items()}
+    shown = release.tables["data"].to_pylist()
+    gone = release.hidden_rows.tolist()
+    alone = frozenset().union(*(box(row["q"]) for row, away in zip(shown, gone, strict=True) if not away))
+    if release.manifest.method.get("by") == "tuples":
+        alone = frozenset()
+    boxes = [
+        (box(row["q"]) - alone if away else box(row["q"]), row["s"]) for row, away in zip(shown, gone, strict=True)
+    ]
+    covered = {q for q in ("1", "2", "3", "4") if any(q in own for own, _ in boxes)}
+    assert {str(q) for q in found.quasi["q"].to_pylist()} == covered
+    for row in found.frame().to_pylist():
+        believed = in_boxes(joint, boxes, str(row["q"]))
+        assert row["prior"] == pytest.approx(float(prior(joint, str(row["q"]), row["s"])))
+        assert row["posterior"] == pytest.approx(float(believed.get(row["s"], 0)))
+
+
+def test_beliefs_are_refused_where_cells_show_distributions() -> None:
+    frame = pa.table({"q": [1, 2, 3, 4], "s": ["flu", "cold"] * 2})
+    table = jali.table(frame, quasi={"q": jali.bands(2, low=1, high=4)}, sensitive=["s"])
+    release = jali.partition(table, [jali.KAnonymity(2)], show="pdf")
+    with pytest.raises(InputError, match="say more than the boxes"):
+        jali.beliefs(release, table)

@@ -604,3 +604,24 @@ def test_cells_that_overlap_are_refused_and_such_that_are_the_same_are_one_group
     ages = [20, 21, 22, 23, 24] * 4 + [25, 26, 27, 28] * 5
     release = jali.conceal(aged([20, 21, 26, 28]), aged(ages), low=0.05, high=0.2, search="partition", show="taxonomy")
     assert jali.load(release.save(tmp_path / "one")).groups.num_rows == 1
+
+
+def test_an_audit_beside_the_public_table_tells_the_presence_of_everybody() -> None:
+    """Of a plain generalization too, which promises none; of other kinds the error says what to do."""
+    rows = [PEOPLE[i] for i in (0, 1, 2, 3, 6, 7)]
+    public, private = table([*PEOPLE, *PEOPLE]), table(rows, ill=["flu", "cold"] * 3)
+    release = jali.generalize(private, [jali.KAnonymity(2)])
+    found = jali.audit(release, public_table=public)
+    assert found.presence is not None
+    told = oracle.presence(
+        list(zip(*(release.frame("arrow")[name].to_pylist() for name in ("colour", "shape")), strict=True)),
+        [*PEOPLE, *PEOPLE], TREES,
+    )  # fmt: skip
+    assert found.presence.probabilities == pytest.approx([float(p) for p in told])
+    assert found.to_dict()["presence"]["outside"] == sum(p == 0 for p in told)
+    assert set(found.kept) == {"KAnonymity(2)"}
+    assert jali.audit(release).presence is None
+    with pytest.raises(InputError, match=r"not defined for an angel release; try the attack"):
+        jali.audit(jali.angelize(private, [jali.FrequencyDiversity(1.5)], k=2), public_table=public)
+    with pytest.raises(InputError, match="one release"):
+        jali.audit(private, public_table=public)

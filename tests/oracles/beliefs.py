@@ -34,3 +34,22 @@ def posterior(
         believed[world[0][1]] += mass
     total = sum(believed.values())
     return {s: mass / total for s, mass in believed.items()} if total else {}
+
+
+def in_boxes(joint: Joint, published: list[tuple[frozenset[str], str]], q: str) -> dict[str, Fraction]:
+    """The same where each published row says only that its person lies in a box: boxes may overlap.
+
+    A world gives every row somebody of the population with its value and inside its box; Alice, who has q, is any of
+    the rows that have q, equally likely.
+    """
+    believed: dict[str, Fraction] = defaultdict(Fraction)
+    people = [[(own, s) for own, s in joint if own in box and s == value] for box, value in published]
+    for world in itertools.product(*people):
+        mass = Fraction(1)
+        for row in world:
+            mass *= joint[row]
+        for own, s in world:
+            if own == q:
+                believed[s] += mass
+    total = sum(believed.values())
+    return {s: mass / total for s, mass in believed.items()} if total else {}

@@ -122,3 +122,43 @@ def best_levels(public: Sequence[Row], private: Sequence[Row], levels: Sequence[
             )
             best = price if best is None else min(best, price)
     return best
+
+
+def decoded(
+    published: Sequence[Row], public: Sequence[Row], trees: Sequence[Tree], whole: int
+) -> tuple[set[int], set[int], int]:
+    """Who of the public table is in every private one that shows these fractions, who in none, and how many groups
+    allow one set of private counts only.
+
+    Lists every choice of people for each group and every shift in parts of `whole`, and keeps those whose cells,
+    shifted from even shares towards the frequencies of the chosen, are the published ones.
+    """
+    always, never, alone = set[int](), set(range(len(public))), 0
+    for cells, rows in Counter(published).items():
+        spread = [shares(cell, tree) for cell, tree in zip(cells, trees, strict=True)]
+        inside = [
+            i for i, person in enumerate(public) if all(v in s for s, v in zip(spread, person, strict=True))
+        ]  # fmt: skip
+        worlds, counts = [], set()
+        for chosen in itertools.combinations(inside, rows):
+            if any(_shows(spread, [public[i] for i in chosen], Fraction(step, whole)) for step in range(whole + 1)):
+                worlds.append(set(chosen))
+                counts.add(
+                    tuple(tuple(sorted(Counter(public[i][j] for i in chosen).items())) for j in range(len(cells)))
+                )
+        assert worlds, "the truth is a world"
+        always |= set.intersection(*worlds)
+        never -= set.union(*worlds)
+        even = all(len(set(s.values())) == 1 for s in spread)
+        alone += len(counts) == 1 and not even
+    return always, never, alone
+
+
+def _shows(spread: Sequence[Mapping[str, Fraction]], chosen: Sequence[Row], shift: Fraction) -> bool:
+    """Whether cells over the same values show this, when the chosen are the private rows and it is shifted so far."""
+    for j, shown in enumerate(spread):
+        often = Counter(row[j] for row in chosen)
+        for value, share in shown.items():
+            if (1 - shift) / len(shown) + shift * Fraction(often[value], len(chosen)) != share:
+                return False
+    return True

@@ -24,6 +24,7 @@ from jali.cli.init import init
 from jali.cli.inject import inject
 from jali.cli.measure import measure
 from jali.cli.minimal import minimal
+from jali.cli.presence import presence
 from jali.cli.publish import publish
 from jali.cli.query import query
 from jali.cli.repair import repair
@@ -87,6 +88,7 @@ for command in (
     beliefs,
     disclosure,
     attack,
+    presence,
     reproduce,
 ):
     app.add_command(command)

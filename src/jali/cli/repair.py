@@ -29,14 +29,18 @@ from jali.cli.shared import (
 @click.option(
     "--suppress", type=float, default=1.0, show_default=True, help="The largest share of rows that may be suppressed."
 )
+@click.option(
+    "--by", type=click.Choice(["groups", "tuples"]), default="groups", show_default=True,
+    help="Suppress whole groups that break a promise, or single tuples of them.",
+)  # fmt: skip
 @overwrite_option
 @format_option
 @spreadsheet_option
 @json_option
 @quiet_option
 def repair(
-    *, release: Path, job: Path, output: Path, suppress: float, overwrite: bool, form: Any, spreadsheet_safe: bool,
-    as_json: bool,
+    *, release: Path, job: Path, output: Path, suppress: float, by: Any, overwrite: bool, form: Any,
+    spreadsheet_safe: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Suppress what keeps RELEASE from the principles of a job.
 
@@ -47,6 +51,8 @@ def repair(
 
     principles = requirement(job)
     reserve_release(output, overwrite=overwrite)
-    repaired = jali.repair(release, principles, suppress=suppress)
+    repaired = jali.repair(release, principles, suppress=suppress, by=by)
     save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json, spreadsheet_safe=spreadsheet_safe)
+    if by == "tuples":
+        note("whoever knows the algorithm can learn from this release who was taken out")
     note(f"publish it instead of {release}, never beside it: the difference would give groups away")

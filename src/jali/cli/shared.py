@@ -171,6 +171,23 @@ def generalized(path: Path) -> Generalized:
     return release
 
 
+def public_beside(
+    release: Release, public: Path | None, job: Path | None, separator: str | None, encoding: str | None
+) -> Table | None:
+    """The public table that is named, or that the job of a concealed release names; None where there is none."""
+    from jali.risk.links import public_table
+
+    if job is None:
+        return None if public is None else public_table(release, public, separator=separator, encoding=encoding)
+    from dataclasses import replace
+
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    loaded = replace(loaded, separator=separator or loaded.separator, encoding=encoding or loaded.encoding)
+    return None if public is None and "public" not in loaded.options else loaded.public(public)
+
+
 def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, **reading: Any) -> Table:
     """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
     from jali.releases.original import builders

@@ -144,13 +144,17 @@ class Generalized(Release):
         if self.people is not None:
             everyone = self.manifest.counts["people"]
             return people_counts(self.people, self.columns, self._group, self.principles, everyone)
+        return self.entries()[0]
+
+    def entries(self) -> tuple[Counts, NDArray[np.int32]]:
+        """Published rows by group and joint value, sorted by both, and the entry that each row is in: (rows,)."""
         number, first = self._group
         sensitive = self.of_role("sensitive")
         codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in sensitive if c.judged is not None]
         value, value_first = combine(codes, self.rows)
         joint = np.stack([c[value_first] for c, _ in codes], axis=1) if codes else np.zeros((1, 0), dtype=np.int64)
         entry, entry_first = combine([(number, len(first)), (value, len(joint))], self.rows)
-        return Counts(
+        counts = Counts(
             len(first),
             number[entry_first].astype(np.int64),
             value[entry_first].astype(np.int64),
@@ -158,6 +162,7 @@ class Generalized(Release):
             tuple(c.judged[0] for c in sensitive if c.judged is not None),
             joint.astype(np.int64),
         )
+        return counts, entry
 
     def estimate(self) -> BoxEstimate:
         """What an analyst can infer from the published table."""

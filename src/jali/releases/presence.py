@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,16 @@ class Presence:
         inside = (low >= float(bounds.low) * (1 - 2 * TOLERANCE)) & (high <= float(bounds.high) * (1 + 2 * TOLERANCE))
         return np.where(high - low <= TOLERANCE * high, even, inside).astype(bool)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, without single people."""
+        return {
+            "people": len(self.probabilities),
+            "groups": self.groups.num_rows,
+            "low": self.low,
+            "high": self.high,
+            "outside": self.outside,
+        }
+
     def __repr__(self) -> str:
         lines = [
             f"Presence: {len(self.probabilities):,} people of the public table, {many(self.groups.num_rows, 'group')}",
@@ -59,8 +70,18 @@ class Presence:
         return "\n".join(lines)
 
 
-def presence_of(release: Generalized, public: Table) -> Presence:
-    """The presence of everybody in the public table, from what the release shows."""
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """The combinations of a public table, each in the published group that covers it."""
+
+    group: Ints  # (combinations,) -1 where no group covers it
+    likely: Floats  # (combinations,) the product of the shares of its values; 0 where no group covers it
+    people: Ints  # (combinations,) of the public table
+    rows: Ints  # (groups,) published
+
+
+def covered_by(release: Generalized, public: Table) -> Covered:
+    """The one published group that covers each combination of the public table; InputError where two do."""
     frequencies, quasi = public.frequencies, release.of_role("quasi")
     _require_quasi([column.name for column in quasi], public)
     covers = [holder_cover(column, public[column.name], public.domain) for column in quasi]
@@ -76,15 +97,20 @@ def presence_of(release: Generalized, public: Table) -> Presence:
     for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
         likely *= _share(codes, density, cover, node[group])
     people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=len(group)).astype(np.int64)
-    rows = np.bincount(number, minlength=len(first))
     likely[group < 0] = 0.0
-    probability, low, high, size = _by_group(group, likely, people, rows)
-    each = probability[frequencies.row_combination]
+    return Covered(group, likely, people, np.bincount(number, minlength=len(first)).astype(np.int64))
+
+
+def presence_of(release: Generalized, public: Table) -> Presence:
+    """The presence of everybody in the public table, from what the release shows."""
+    covered = covered_by(release, public)
+    probability, low, high, size = _by_group(covered.group, covered.likely, covered.people, covered.rows)
+    each = probability[public.frequencies.row_combination]
     each = each if public.multiplicity is None else np.repeat(each, public.multiplicity)
-    shown = release.groups.select([column.name for column in quasi])
-    for name, found in (("people", size), ("present", rows), ("low", low), ("high", high)):
+    shown = release.groups.select([column.name for column in release.of_role("quasi")])
+    for name, found in (("people", size), ("present", covered.rows), ("low", low), ("high", high)):
         shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
-    outside = int(people[probability == 0].sum())
+    outside = int(covered.people[probability == 0].sum())
     return Presence(each, float(each.min()), float(each.max()), shown, outside)
 
 

@@ -1,17 +1,18 @@
-"""Repair: bring an existing release to a stronger principle by suppressing the groups that break it."""
+"""Repair: bring an existing release to a stronger principle by suppressing groups that break it, or tuples in them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.encoding.hierarchy import ROOT
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
 from jali.releases.asked import release_of
 from jali.releases.base import Manifest, Release, fresh_order
@@ -20,15 +21,31 @@ from jali.releases.generalized import WEIGHT_DIGITS, Generalized, Requirement
 from jali.releases.published import Published, trimmed
 from jali.releases.summary import an
 from jali.search.suppress import breaking, first_union_that_holds
+from jali.search.tuples import tuples_taken
+
+By = Literal["groups", "tuples"]
+BYS: tuple[By, ...] = ("groups", "tuples")
+
+WHO_WAS_TAKEN_OUT = (
+    "whoever knows the algorithm and everybody's quasi-identifiers learns who was taken out: a group that shows fewer "
+    "rows than it has people lost those of its most frequent values, or of the values that broke a promise"
+)
+"""What suppressing single tuples gives away; saved with the release."""
 
 
-def repair(release: Release | str | Path, principles: Requirement, *, suppress: float = 1.0) -> Generalized:
+def repair(
+    release: Release | str | Path, principles: Requirement, *, suppress: float = 1.0, by: By = "groups"
+) -> Generalized:
     """A release that also keeps these principles: groups that break one are suppressed (end of Section 5).
 
     Works on what is published, not on the original. `suppress` is the largest share of rows that may be suppressed.
+    `by="tuples"` suppresses single tuples of such a group, as few as are found, until the rest keeps every promise; it
+    never suppresses more rows, but whoever knows the algorithm learns who was taken out, as the release says.
     Publish the result instead of the first release, never beside it: the difference would give the groups away.
     """
     found = release_of("repair", release)
+    if not one_of(by, BYS):
+        raise InputError(f'repair: no by "{told(by)}"', do=nearest(by, BYS))
     if not isinstance(found, Generalized):
         raise InputError(f"{an(found.kind)} release cannot be repaired", do="repair a generalized one")
     budget = exact("suppress", suppress)
@@ -38,20 +55,28 @@ def repair(release: Release | str | Path, principles: Requirement, *, suppress: 
         do = f"{found.manifest.method['name']} the table again with the principles"
         raise InputError("a release that shows each group in its own way cannot be repaired", do=do)
     required = tuple(dict.fromkeys(found.principles + principles_of(principles)))
-    _require_feasible(found, required)
-    hidden = _hidden_groups(found, required, budget)
-    made = _suppressed(found, hidden[found.group_of_rows])
-    made.manifest = _manifest(found, made, required, str(suppress))
+    _require_feasible(found, required, by)
+    hidden = _hidden_groups(found, required)[found.group_of_rows]
+    if by == "tuples":
+        single = _hidden_tuples(found, required)
+        hidden = single if single.sum() < hidden.sum() else hidden
+    _require_budget(hidden, found.hidden_rows, budget)
+    made = _suppressed(found, hidden)
+    told_by: dict[str, Any] = {"by": by, "known_algorithm": WHO_WAS_TAKEN_OUT} if by == "tuples" else {}
+    made.manifest = _manifest(found, made, required, {"suppress": str(suppress), **told_by})
     made.verify()
     return made
 
 
-def _require_feasible(release: Generalized, required: tuple[Principle, ...]) -> None:
+def _require_feasible(release: Generalized, required: tuple[Principle, ...], by: By) -> None:
     counts = release.counts()
     if counts.several_rows:
         do = "generalize the table again"
         raise InputError("a release in which a person has several rows cannot be repaired", do=do)
     whole = counts.merged()
+    if by == "tuples" and any(principle.scope == "table" for principle in required):
+        name = next(repr(principle) for principle in required if principle.scope == "table")
+        raise InputError(f"{name} is about all groups at once, and tuples are judged group by group", do='by="groups"')
     for principle in required:
         principle.check(whole)
     failing = [p for p in required if not bool(p.holds(whole).all())]
@@ -59,7 +84,7 @@ def _require_feasible(release: Generalized, required: tuple[Principle, ...]) -> 
         raise InfeasibleError("; ".join(p.shortfall(whole) for p in failing))
 
 
-def _hidden_groups(release: Generalized, required: tuple[Principle, ...], budget: Fraction) -> NDArray[np.bool_]:
+def _hidden_groups(release: Generalized, required: tuple[Principle, ...]) -> NDArray[np.bool_]:
     """Which published groups must go, the suppressed one among them."""
     counts = release.counts()
     rows = np.bincount(release.group_of_rows, minlength=counts.groups)
@@ -73,12 +98,28 @@ def _hidden_groups(release: Generalized, required: tuple[Principle, ...], budget
     enough = first_union_that_holds(required, counts, np.flatnonzero(hidden), joining)
     assert enough is not None, "all groups together were found to hold"
     hidden[joining[:enough]] = True
-    needed, allowed = int(rows[hidden].sum()), int(budget * release.rows)
-    if needed > allowed:
-        raise InfeasibleError(
-            f"{needed:,} of {release.rows:,} rows would have to be suppressed, more than the {allowed:,} allowed"
-        )
     return hidden
+
+
+def _hidden_tuples(release: Generalized, required: tuple[Principle, ...]) -> NDArray[np.bool_]:
+    """Which published rows must go where single ones do; of rows with the same group and value chance decides."""
+    counts, entry = release.entries()
+    hidden = np.unique(release.group_of_rows[release.hidden_rows]).astype(np.int64)
+    taken = tuples_taken(required, counts, hidden)
+    shuffled = fresh_order(release.rows)
+    shuffled = shuffled[np.argsort(entry[shuffled], kind="stable")]
+    rank = np.arange(release.rows) - np.repeat(np.cumsum(counts.n) - counts.n, counts.n)  # within the entry
+    rows = np.zeros(release.rows, dtype=bool)
+    rows[shuffled] = rank < taken[entry[shuffled]]
+    return rows
+
+
+def _require_budget(rows: NDArray[np.bool_], already: NDArray[np.bool_], budget: Fraction) -> None:
+    needed, allowed = int(rows.sum()), int(budget * len(rows))
+    if needed > allowed and not np.array_equal(rows, already):
+        raise InfeasibleError(
+            f"{needed:,} of {len(rows):,} rows would have to be suppressed, more than the {allowed:,} allowed"
+        )
 
 
 def _suppressed(release: Generalized, rows: NDArray[np.bool_]) -> Generalized:
@@ -95,16 +136,12 @@ def _suppressed(release: Generalized, rows: NDArray[np.bool_]) -> Generalized:
     )
 
 
-def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...], suppress: str) -> Manifest:
+def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...], asked: dict[str, Any]) -> Manifest:
     """What the repaired release says of itself; measures that need the original are not known."""
     sizes = np.bincount(new.group_of_rows)
     shown = np.bincount(new.group_of_rows[~new.hidden_rows], minlength=len(sizes)).astype(np.float64)
     suppressed = int(new.hidden_rows.sum())
-    method = dict(old.manifest.method) | {
-        "name": "repair",
-        "suppress": suppress,
-        "repaired": old.manifest.method["name"],
-    }
+    method = dict(old.manifest.method) | {"name": "repair", "repaired": old.manifest.method["name"], **asked}
     return replace(
         old.manifest,
         principles=required,

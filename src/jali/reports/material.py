@@ -50,6 +50,7 @@ class Material:
 
     release: Release
     original: Table | None = None
+    public_table: Table | None = None  # what presence is judged beside
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -73,7 +74,7 @@ class Material:
     @cached_property
     def audit(self) -> Audit | Missing:
         """What an attacker can learn."""
-        return attempt(lambda: audit(self.release))
+        return attempt(lambda: audit(self.release, public_table=self.public_table))
 
     @cached_property
     def estimate(self) -> Any:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jali.charts import require_plots
 from jali.encoding.table import Table
 from jali.errors import InputError, path_of
 from jali.releases.base import Release, load
+from jali.releases.concealed import Concealed
 from jali.releases.store import within_release
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
 from jali.reports.kinds import a_kind, alike, counted
 from jali.reports.material import Material
 from jali.reports.parts import Section, document
+from jali.risk.audit import audit
 from jali.risk.figures import Audit
+from jali.risk.links import public_table as as_public
 from jali.show import Html, element, joined
 from jali.utility.loss import require_original
 from jali.writing import put_content
@@ -66,12 +69,14 @@ def require_outside(target: Path) -> None:
 
 
 def report(
-    release: Release | str | Path, original: Table | None = None, *, public: bool = False, title: str | None = None
-) -> Report:
+    release: Release | str | Path, original: Table | None = None, *, public: bool = False,
+    public_table: Table | Any = None, title: str | None = None,
+) -> Report:  # fmt: skip
     """A page that a data steward can decide from: what was published, what it guarantees, what it costs.
 
     Without the original it is the public edition, computed from the release alone. With it every section that uses
-    the original is marked as confidential. `public` makes sure that it is the public one.
+    the original is marked as confidential. `public` makes sure that it is the public one. `public_table`, a table,
+    frame or file with everybody, is what presence is judged beside.
     """
     require_plots()
     if public and original is not None:
@@ -86,20 +91,28 @@ def report(
     else:
         found = copy(found)  # as it is saved: what a fresh release remembers beyond its tables is left behind
     edition: Edition = "public" if original is None else "private"
-    material = Material(found, original)
+    known = None if public_table is None else as_public(found, public_table)
+    found = found.beside(known) if isinstance(found, Concealed) and known is not None else found
+    material = Material(found, original, known)
+    if known is not None and not isinstance(material.audit, Audit):
+        audit(found, public_table=known)  # says in full why presence cannot be judged
     named = title or f"Report on {a_kind(found)}"
     return Report(_page(named, edition, material), named, edition)
 
 
 def _page(title: str, edition: Edition, material: Material) -> str:
     sections = [make(material) for make in SECTIONS]
-    top = element("header", "\n", joined([element("h1", title), _notice(edition), _glance(material)]), "\n")
+    notice = _notice(edition, beside=material.public_table is not None)
+    top = element("header", "\n", joined([element("h1", title), notice, _glance(material)]), "\n")
     body = joined([top, _contents(sections), element("main", "\n", joined(s.html() for s in sections), "\n")])
     return document(title, body, edition=edition)
 
 
-def _notice(edition: Edition) -> Html:
-    return element("p", NOTICE[edition], class_="mark" if edition == "private" else "open")
+def _notice(edition: Edition, *, beside: bool) -> Html:
+    text = NOTICE[edition]
+    if beside and edition == "public":
+        text = text.replace("the release alone", "the release and the public table that presence is judged beside")
+    return element("p", text, class_="mark" if edition == "private" else "open")
 
 
 def _glance(m: Material) -> Html:

@@ -13,7 +13,7 @@ from jali.reports.kinds import group_word, judged, reached
 from jali.reports.material import Material, Missing
 from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
 from jali.risk.curve import Curve
-from jali.risk.figures import Audit, SensitiveAudit, together
+from jali.risk.figures import Audit, SensitiveAudit, present, together
 from jali.show import Html, element, html_table, joined
 
 WORST = 3
@@ -45,6 +45,9 @@ def guarantee(m: Material) -> Section:
         if audit.angel is not None:
             caption = "What batches and buckets tell together"
             parts.append(html_table(("Figure", "Value"), together(audit.angel), caption=caption, named=True))
+        if audit.presence is not None:
+            caption = "Presence beside the public table"
+            parts.append(html_table(("Figure", "Value"), present(audit.presence), caption=caption, named=True))
     return Section("guarantee", "The guarantee", joined(parts))
 
 

@@ -22,9 +22,11 @@ from jali.releases.angel_summary import RESTS
 from jali.releases.angel_summary import not_covered as angel_not_covered
 from jali.releases.base import Release, load
 from jali.releases.buckets import Buckets
+from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
 from jali.releases.marginals import Marginals
-from jali.releases.summary import ATTACKER, NOT_COVERED, buckets_not_covered, not_covered
+from jali.releases.presence import presence_of
+from jali.releases.summary import ATTACKER, NOT_COVERED, an, buckets_not_covered, not_covered
 from jali.risk.collection import audit_collection
 from jali.risk.curve import Curve
 from jali.risk.disclosure import curve
@@ -32,6 +34,7 @@ from jali.risk.disclosure_kind import Kind, bound_kind
 from jali.risk.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
 from jali.risk.joint import joint
 from jali.risk.joint_figures import JointAudit, JointAudits
+from jali.risk.links import public_table as as_public
 
 __all__ = [
     "NEARLY",
@@ -65,6 +68,7 @@ def audit(
     quasi: Iterable[str] | None = None,
     sensitive: Iterable[str] | Mapping[str, Any] = (),
     person: str | None = None,
+    public_table: Table | Any = None,
 ) -> Audit: ...
 
 
@@ -74,12 +78,16 @@ def audit(
     quasi: Iterable[str] | None = None,
     sensitive: Iterable[str] | Mapping[str, Any] = (),
     person: str | None = None,
+    public_table: Table | Any = None,
 ) -> Audit | JointAudit | JointAudits:
     """What an attacker who knows the quasi-identifiers can learn from a release, a saved release or any frame.
 
     For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own. Of a list of releases of one
-    table it says what an attacker who holds them all can learn.
+    table it says what an attacker who holds them all can learn. `public_table`, a table, frame or file with everybody,
+    is what presence is judged beside.
     """
+    if public_table is not None and (isinstance(what, (list, tuple)) or not isinstance(what, (str, Path, Release))):
+        raise InputError("presence is judged for one release", do="leave public_table= out")
     if isinstance(what, (list, tuple)):
         if quasi is not None or sensitive or person is not None:
             raise InputError("releases know their columns", do="leave quasi=, sensitive= and person= out")
@@ -87,7 +95,7 @@ def audit(
     if isinstance(what, (str, Path)):
         what = load(what)
     if isinstance(what, Release):
-        return _audit_release(what)
+        return _audit_release(what) if public_table is None else _audit_beside(what, public_table)
     table = _as_table(what, quasi, sensitive, person)
     frequencies = table.frequencies
     counts = frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations)
@@ -124,6 +132,17 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
     return (*notes, *(f"not covered: {text}" for text in not_covered))
 
 
+def _audit_beside(release: Release, public: Table | Any) -> Audit:
+    """The audit of a release, and the presence of everybody in the public table."""
+    if not isinstance(release, Generalized):
+        do = "try the attack instead: jali.attacks(release, original, public=…)"
+        raise InputError(f"the probability of presence is not defined for {an(release.kind)} release", do=do)
+    table = as_public(release, public)
+    if isinstance(release, Concealed):
+        return _audit_release(release.beside(table))
+    return replace(_audit_release(release), presence=presence_of(release, table))
+
+
 def _assumed(counts: Counts) -> tuple[str, ...]:
     """What the figures of sensitive values assume where people have several."""
     notes = []
@@ -154,6 +173,8 @@ def _audit_release(release: Release) -> Audit:
     limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
     notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
     found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
+    if isinstance(release, Concealed) and kept:
+        return replace(found, presence=release.presence())
     return _told_apart(found, release) if isinstance(release, Buckets) else found
 
 

@@ -20,9 +20,11 @@ from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.releases.original import node_numbers
 from jali.releases.summary import an
+from jali.risk.links import links
 from jali.show import lines_of
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +103,16 @@ def beliefs(
 ) -> Beliefs:
     """Prior and posterior beliefs of an attacker who knows the population's joint frequencies (Theorem 3.1).
 
+    Where groups overlap, as boxes of local recoding do, a person can be in any of those that cover them.
     `population` is a table (with weights, if they are its frequencies), or a frame of quasi-identifiers, the sensitive
     column and a column of joint frequencies.
     """
     found = release_of("beliefs", release)
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for {an(found.kind)} release")
-    if any(column.generalized_by_group for column in found.of_role("quasi")):
-        what = f"beliefs are not defined for {an(found.kind)} release that shows each group in its own way"
-        raise InputError(what, do="generalize the table instead")
+    if any(column.facts and column.facts.get("display") == "pdf" for column in found.of_role("quasi")):
+        what = "beliefs are not defined where cells show distributions, which say more than the boxes they cover"
+        raise InputError(what, do='show intervals, sets or a taxonomy: show="set"')
     counts = found.counts()
     column = counts.column(sensitive, asked_by="beliefs").name
     if not isinstance(population, Table):
@@ -117,10 +120,11 @@ def beliefs(
     codes, joint = _joint(population, column)
     there = joint.sum(axis=1) > 0  # a combination of frequency 0 is nobody's
     codes, joint = codes[there], joint[there]
-    group = _groups(found, population, codes)
-    known = group >= 0
+    owner, group = _groups(found, population, codes, there)
+    known = np.bincount(owner, minlength=len(codes)) > 0
+    place = np.cumsum(known) - 1  # of each combination among those that are known
     labels, n = _published(found, population, column)
-    prior, posterior = _theorem(joint[known], group[known], n)
+    prior, posterior = _theorem(joint[known], place[owner], group, n)
     quasi = {c.name: c.labels.take(pa.array(codes[known, i])) for i, c in enumerate(population.quasi)}
     return Beliefs(pa.table(quasi), column, labels, prior, posterior, joint[known] > 0, int((~known).sum()))
 
@@ -147,7 +151,29 @@ def _joint(population: Table, column: str) -> tuple[NDArray[np.int32], Floats]:
     return frequencies.codes, joint.astype(np.float64).reshape(frequencies.combinations, width)
 
 
-def _groups(release: Generalized, population: Table, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+def _groups(
+    release: Generalized, population: Table, codes: NDArray[np.int32], there: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """The published groups that cover each combination, as pairs: of a lattice node at most one, of boxes several.
+
+    Whoever no group covers is among the suppressed, if there are any.
+    """
+    if not any(column.generalized_by_group for column in release.of_role("quasi")):
+        group = _nodes(release, population, codes)
+        owner, hidden = np.flatnonzero(group >= 0), release.group_of_rows[release.hidden_rows][:1]
+        single = release.manifest.method.get("by") == "tuples"  # then everybody can be among the suppressed
+        more = owner[group[owner] != hidden] if single and len(hidden) else owner[:0]
+        return np.append(owner, more), np.append(
+            group[owner], np.repeat(hidden.astype(np.int64), len(more))[: len(more)]
+        )
+    for column in release.of_role("quasi"):
+        _index(population, column.name)
+    found = links(release, population, told=True)
+    kept = there[found.owner]
+    return (np.cumsum(there) - 1)[found.owner[kept]], found.group[kept]
+
+
+def _nodes(release: Generalized, population: Table, codes: NDArray[np.int32]) -> Ints:
     """The published group of each combination: its own, else the suppressed one, else -1."""
     quasi = release.of_role("quasi")
     first = release._group[1]
@@ -184,16 +210,21 @@ def _published(release: Generalized, population: Table, column: str) -> tuple[tu
     return tuple(labels), n.reshape(groups, len(labels)).astype(np.float64)
 
 
-def _theorem(joint: Floats, group: NDArray[np.int64], n: Floats) -> tuple[Floats, Floats]:
-    """α = f(s | q), β ∝ n(q*, s) · f(q, s) / f(q*, s)  (Equation 1)."""
+def _theorem(joint: Floats, owner: Ints, group: Ints, n: Floats) -> tuple[Floats, Floats]:
+    """α = f(s | q), β ∝ f(q, s) · Σ over the groups that cover q of n(q*, s) / f(q*, s)  (Equation 1).
+
+    `owner` and `group` are the pairs of combinations and groups that cover them.
+    """
     block = np.zeros_like(n)
-    np.add.at(block, group, joint)
+    np.add.at(block, group, joint[owner])
     if bool(((n > 0) & (block == 0))[np.unique(group)].any()):
         do = "use a population that contains the table"
         raise InputError("the population gives a published value no chance in its group", do=do)
     prior = joint / joint.sum(axis=1, keepdims=True)
-    ratio = np.divide(joint, block[group], out=np.zeros_like(joint), where=block[group] > 0)
-    weighted = n[group] * ratio
+    each = np.divide(n, block, out=np.zeros_like(n), where=block > 0)  # for each unit of f(q, s) in the group
+    weighted = np.zeros_like(joint)
+    np.add.at(weighted, owner, each[group])
+    weighted *= joint
     total = weighted.sum(axis=1, keepdims=True)
     posterior = np.divide(weighted, total, out=np.full_like(weighted, np.nan), where=total > 0)
     return prior, np.where(np.isnan(posterior), prior, posterior)

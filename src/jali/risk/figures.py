@@ -9,6 +9,7 @@ from typing import Any
 
 from jali.errors import InputError
 from jali.releases.angel_joint import JointCell
+from jali.releases.presence import Presence
 from jali.releases.summary import many
 from jali.risk.curve import Curve
 from jali.show import element, html_table, joined, lines_of
@@ -103,6 +104,7 @@ class Audit:
     notes: tuple[str, ...] = ()
     smallest_bucket: int | None = None  # people; where groups are buckets, and k counts who shows the same
     angel: AngelAudit | None = None  # where groups are batches
+    presence: Presence | None = None  # of the people of a public table, where there is one
 
     def __getattr__(self, name: str) -> Any:
         """A sensitive column's figure, or a mapping by column where there are several."""
@@ -134,6 +136,8 @@ class Audit:
             result["smallest_bucket"] = self.smallest_bucket
         if self.angel is not None:
             result["angel"] = self.angel.to_dict()
+        if self.presence is not None:
+            result["presence"] = self.presence.to_dict()
         if self.other is not None:
             result["other"] = vars(self.other) | {"columns": list(self.other.columns)}
         return result | {"kept": dict(self.kept), "holds": self.holds, "notes": list(self.notes)}
@@ -182,8 +186,19 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
         rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
     rows += [] if audit.angel is None else [("— batches and buckets together —", ""), *together(audit.angel)]
+    rows += [] if audit.presence is None else [("— presence beside the public table —", ""), *present(audit.presence)]
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
     return rows
+
+
+def present(presence: Presence) -> list[tuple[str, str]]:
+    """How surely somebody of the public table is in the release, figure by figure in words."""
+    return [
+        ("people of the public table", f"{len(presence.probabilities):,}"),
+        ("probability of being in the release, least", f"{presence.low:.4g}"),
+        ("probability of being in the release, greatest", f"{presence.high:.4g}"),
+        ("people certainly not in it, whom no cell covers", f"{presence.outside:,}"),
+    ]
 
 
 def _disclosed(disclosure: Curve | None) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,10 @@ CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to learn about people, and whom it exposes in a release."""
+    """One way to learn about people, and whom it exposes in a release.
+
+    Of the attack on presence the exposed are people of the public table who are surely in the private one, or not.
+    """
 
     name: str
     attacker: str  # who can do it, and what he knows, in words
@@ -59,7 +62,7 @@ class Attack:
 class Gallery:
     """The attacks on one release, from the simplest to the one that needs most knowledge."""
 
-    column: str
+    column: str | None  # None where the release has no sensitive column: only presence is attacked
     threshold: float  # how sure an attacker must be of a value for the person to count as exposed
     attacks: tuple[Attack, ...]
 
@@ -81,7 +84,8 @@ class Gallery:
         }
 
     def __repr__(self) -> str:
-        head = f'Attacks on "{self.column}"; exposed means a belief of at least {self.threshold:.4g} ({CONFIDENTIAL})'
+        about = "presence" if self.column is None else f'"{self.column}"'
+        head = f"Attacks on {about}; exposed means a belief of at least {self.threshold:.4g} ({CONFIDENTIAL})"
         return "\n".join([head, *(line for attack in self.attacks for line in ("", *attack.lines()))])
 
 
@@ -98,6 +102,20 @@ class Names:
         shown = self._cells[group]
         told = {n: "missing" if shown[n] is None else cut(shown[n]) for n in self._columns}
         return "the group " + ", ".join(f"{name} {text}" for name, text in told.items())
+
+
+def different(told: Iterable[str], most: int) -> tuple[str, ...]:
+    """The first sentences that differ.
+
+    >>> different(["a", "a", "b", "c"], 2)
+    ('a', 'b')
+    """
+    found: dict[str, None] = {}
+    for sentence in told:
+        if len(found) == most:
+            break
+        found[sentence] = None
+    return tuple(found)
 
 
 def percent(share: float) -> str:

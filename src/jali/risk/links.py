@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.encoding.builder import Builder
 from jali.encoding.builders import Suppress
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.principles.counts import Bools, Cells, Floats, Ints
 from jali.releases.base import Release
+from jali.releases.concealed import Concealed
 from jali.releases.display import holder_sets
-from jali.releases.original import node_numbers
+from jali.releases.marginals import Marginals
+from jali.releases.original import builders, node_numbers
 from jali.releases.published import Published
 from jali.releases.summary import an
 
@@ -56,8 +58,8 @@ class Links:
         found[alone] = self.group[self.start[:-1][alone]]
         return found
 
-    def most_likely(self, cells: Cells) -> tuple[Ints, Floats]:
-        """The most likely value of each combination and its chance, -1 and 0 for one that matches nothing.
+    def chances(self, cells: Cells) -> Chances:
+        """How likely each combination has each value, by combination and value.
 
         Pr(s) = Σ_group rows(group) / rows · n(group, s) / n(group): each row that matches may be the person's, and
         within a group each value may be the row's.
@@ -66,33 +68,63 @@ class Links:
         share = np.repeat(self.rows / cells.size[self.group], n) * cells.n[place]
         width = len(cells.column)
         keys, index = np.unique(np.repeat(self.owner, n) * width + cells.value[place], return_inverse=True)
-        amount = np.bincount(index.reshape(-1), weights=share)
         owner = keys // width
-        order = np.lexsort((keys, -amount, owner))
-        first = order[np.flatnonzero(np.diff(owner[order], prepend=-1))]
-        value, chance = np.full(len(self.start) - 1, -1, dtype=np.int64), np.zeros(len(self.start) - 1)
-        value[owner[first]] = keys[first] % width
-        chance[owner[first]] = amount[first] / self.matched[owner[first]]
+        share = np.bincount(index.reshape(-1), weights=share) / self.matched[owner]
+        return Chances(len(self.start) - 1, owner, keys % width, share)
+
+
+class Chances(NamedTuple):
+    """How likely each combination of quasi-identifiers has each value; sorted by both, only what is possible."""
+
+    combinations: int
+    combination: Ints  # (entries,)
+    value: Ints  # (entries,)
+    share: Floats  # (entries,)
+
+    def most_likely(self) -> tuple[Ints, Floats]:
+        """The most likely value of each combination and its chance, -1 and 0 for one that has none: (combinations,)."""
+        order = np.lexsort((self.value, -self.share, self.combination))
+        first = order[np.flatnonzero(np.diff(self.combination[order], prepend=-1))]
+        value, chance = np.full(self.combinations, -1, dtype=np.int64), np.zeros(self.combinations)
+        value[self.combination[first]], chance[self.combination[first]] = self.value[first], self.share[first]
         return value, chance
 
 
-def links(release: Release, table: Table, holder: Table | None = None) -> Links:
+def links(release: Release, table: Table, holder: Table | None = None, *, told: bool = False) -> Links:
     """The published groups whose cells cover each combination of the original, or of another table.
 
     The holder knows what every cell covers. For another table `holder` is the original: what it does not tell of a
-    value follows from the published cells alone, and a cell of which nothing is known may cover anything. Rows are
-    suppressed group by group, so whoever has a group of their own is not among the suppressed ones.
+    value follows from the published cells alone, and a cell of which nothing is known may cover anything. With `told`
+    everything follows from the published cells.
     """
-    quasi = quasi_of(release)
-    group = np.asarray(getattr(release, "group_of_rows", None), dtype=np.int64)
+    quasi, group = quasi_of(release), np.asarray(getattr(release, "group_of_rows", None), dtype=np.int64)
+    return links_to(quasi, group, hidden_groups(release), table, holder, told=told)
+
+
+def hidden_groups(release: Release) -> Bools:
+    """Which published rows are suppressed with their whole group, so that nobody who has a group is among them.
+
+    Where single tuples were suppressed, everybody can be among them, and those rows are a group like any other.
+    """
+    rows = len(np.asarray(getattr(release, "group_of_rows", ())))
+    single = release.manifest.method.get("by") == "tuples"
+    return np.zeros(rows, dtype=bool) if single else getattr(release, "hidden_rows", np.zeros(rows, dtype=bool))
+
+
+def links_to(
+    quasi: tuple[Published, ...], group: Ints, hidden_rows: Bools, table: Table, holder: Table | None,
+    *, told: bool = False,
+) -> Links:  # fmt: skip
+    """The same for rows that show these cells, each in a group; those of hidden rows have no group of their own."""
     shown, first = combine([(c.codes, len(c.labels)) for c in quasi], len(group))
-    hidden = getattr(release, "hidden_rows", np.zeros(len(group), dtype=bool))[first]
+    hidden = hidden_rows[first]
     width = int(group.max()) + 1
     pairs, rows = np.unique(shown.astype(np.int64) * width + group, return_counts=True)  # shown, and in which groups
     at = np.searchsorted(pairs // width, np.arange(len(first) + 1)).astype(np.int64)
     masks = []
     for column in quasi:
-        covers = _covers(column, table[column.name], None if holder is None else holder[column.name])
+        theirs = None if holder is None else holder[column.name]
+        covers = _told(column, table[column.name]) if told else _covers(column, table[column.name], theirs)
         masks.append(np.packbits(covers[:, column.codes[first]], axis=1))  # (values, shown / 8)
     codes = table.frequencies.codes[:, [_index(table, column.name) for column in quasi]]
     many, found, covering = [np.zeros(1, dtype=np.int64)], [], []
@@ -130,10 +162,9 @@ def runs(start: Ints, which: Ints) -> tuple[Ints, Ints]:
 
 def quasi_of(release: Release) -> tuple[Published, ...]:
     """The published quasi-identifiers; an error for a kind of release that has none row by row."""
-    of_role: Callable[[str], tuple[Published, ...]] | None = getattr(release, "of_role", None)
-    if of_role is None or getattr(release, "group_of_rows", None) is None:
-        raise InputError(f"attacks are not defined for {an(release.kind)} release")
-    return of_role("quasi")
+    if getattr(release, "group_of_rows", None) is None:
+        raise InputError(f"rows cannot be looked up in {an(release.kind)} release")
+    return release.of_role("quasi")
 
 
 def _covers(published: Published, column: Column, holder: Column | None) -> Bools:
@@ -192,8 +223,11 @@ def public_table(release: Release, public: Table | Any, **reading: Any) -> Table
     from jali.sources.files import read
     from jali.sources.frames import table
 
-    shown = quasi_of(release)
-    quasi, types = {c.name: Suppress() for c in shown}, {c.name: c.kind for c in shown}
+    shown = release.of_role("quasi")
+    quasi: dict[str, Builder] = {c.name: Suppress() for c in shown}
+    if isinstance(release, (Concealed, Marginals)):  # what their cells cover follows from hierarchies
+        quasi = builders(release)
+    types = {c.name: c.kind for c in shown}
     if isinstance(public, (str, Path)):
         return read(public, quasi=quasi, types=types, **reading)
     return table(public, quasi=quasi, types=types)

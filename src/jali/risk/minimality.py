@@ -59,7 +59,7 @@ def minimality(scene: Scene) -> Attack:
     Before, the values of each published group are in random order. A part is a finer group within a published one; that
     the finer grouping was turned down says that at least one part breaks a promise.
     """
-    people = int(scene.cells.size.sum())
+    people = scene.original.people
     method = scene.release.manifest.method
     if (method.get("name"), method.get("buckets")) == ("anatomize", "anatomy"):
         return Attack("minimality", OF_NO_USE, 0, people, 0)
@@ -128,6 +128,8 @@ def _why_not(scene: Scene) -> str | None:
     unknown = str(method.get("known_algorithm", f"what the algorithm of {an(release.kind)} release gives away"))
     if not isinstance(release, Generalized):
         return unknown
+    if scene.several:
+        return "what the algorithm gives away where a person can have several rows"
     if len(release.of_role("sensitive")) != 1:
         return "what the algorithm gives away where there are several sensitive columns"
     if any(principle.scope == "table" for principle in release.principles):
