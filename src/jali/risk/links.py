@@ -16,7 +16,7 @@ from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.principles.counts import Bools, Cells, Floats, Ints
 from jali.releases.base import Release
-from jali.releases.display import holder_sets
+from jali.releases.holder_sets import holder_sets
 from jali.releases.original import node_numbers
 from jali.releases.published import Published
 from jali.releases.summary import an

@@ -315,13 +315,12 @@ def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | No
     most = (reached if search.objective == "kl" else 1.0 - reached) - 1e-9
 
     def cost(node: tuple[int, ...]) -> float:
-        tally = lattice.tally(node)
-        shown = np.zeros(tally.groups, dtype=bool)
         if search.objective == "kl":
-            return costing.price(tally, shown, "kl")
-        return float(np.mean(costing.column_losses(tally, shown)))
+            return lattice.cost(costing, "kl", node)
+        tally = lattice.tally(node)
+        return float(np.mean(costing.column_losses(tally, np.zeros(tally.groups, dtype=bool))))
 
-    if all(cost(node) >= most for node in frontier(lattice.top, lambda node: lattice.small(node) == 0)):
+    if all(cost(node) >= most for node in frontier(lattice.top, lattice.large_enough)):
         return None
     if search.objective == "kl":
         node, _ = lattice.best("kl", Fraction(0))
