@@ -11,9 +11,7 @@ direction in which no error grows.
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -90,12 +88,9 @@ def weighted_existence(likelihoods: Floats, many: Ints, present: int) -> Floats:
 
 
 def kernels() -> ModuleType:
-    """The compiled twins; before the first call, see that those on disk are of this source."""
-    known = "jali.search.existence_kernels" in sys.modules
+    """The compiled twins."""
     found = importlib.import_module("jali.search.existence_kernels")
-    if not known:
-        sources = [Path(__file__), Path(__file__).with_name("existence_kernels.py")]
-        prepare(found.existences.stats.cache_path, "existence_kernels.*.nbi", sources, "presence")
+    prepare(found.existences, "presence")
     return found
 
 

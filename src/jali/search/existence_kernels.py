@@ -15,7 +15,7 @@ import numpy as np
 
 from jali.principles.counts import Floats, Ints
 from jali.search.existence import TOLERANCE
-from jali.search.kernels import inner, njit
+from jali.search.jit import inner, outer
 
 UNSURE = 1e-9
 """How near to a bound means decide nothing."""
@@ -190,7 +190,7 @@ def _by_means(likely: Floats, people: Ints, present: int, low: float, high: floa
     return UNDECIDED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@outer
 def by_means(
     likely: Floats, people: Ints, start: Ints, groups: Ints, present: Ints, bounds: Floats
 ) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
@@ -219,7 +219,7 @@ def _within(likely: Floats, people: Ints, present: int, low: float, high: float)
     return least >= low * (1 - TOLERANCE) and most <= high * (1 + TOLERANCE)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@outer
 def within_bounds(
     likely: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -234,7 +234,7 @@ def within_bounds(
     return verdict
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@outer
 def existences(likely: Floats, many: Ints, start: Ints, present: Ints) -> Floats:
     """`existence` for many groups: entries are sorted by group, and each stands for `many` members: (entries,).
 

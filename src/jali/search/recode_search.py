@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +49,9 @@ class Search:
     def __init__(
         self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step
     ) -> None:
-        prepare_kernels()
+        from jali.search.recode_peel import peel
+
+        prepare(peel, "local recoding")
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
         self.frequencies = table.frequencies
         self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
@@ -265,16 +266,6 @@ def _those(f: Frequencies, kept: Bools) -> Frequencies:
         person=None if f.person is None else f.person[entry],
         row_combination=f.row_combination[:0],
     )
-
-
-@cache
-def prepare_kernels() -> None:
-    """Before the first call: see that the kernels on disk are those of this source."""
-    from jali.search.recode_peel import peel
-
-    here = Path(__file__).parent
-    sources = [here / "kernels.py", here / "mondrian_rules.py", *here.glob("recode*.py")]
-    prepare(peel.stats.cache_path, "recode_*.nbi", sources, "local recoding")
 
 
 def first_numbers(group: Ints, last: int | None = None) -> Ints:
