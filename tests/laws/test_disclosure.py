@@ -19,8 +19,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, dense
 from jali.principles import worst_case as w
 from jali.principles import worst_case_exact as exact
-from jali.risk.disclosure import MANY
 from jali.risk.disclosure_kind import bound_kind
+from jali.risk.worst_buckets import MANY
 from jali.search.disclosure import few_that_matter
 from oracles import disclosure as oracle
 
@@ -450,8 +450,8 @@ def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(sear
     [
         ([[1, -1]], "negative"),
         (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[2, -1, 1]]]), "negative"),
-        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[0, 0, 0]]]), f"bucket {MANY} is empty"),
-        (np.vstack([[[0, 0]], np.ones((MANY, 2), dtype=np.int64)]), "bucket 0 is empty"),
+        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[0, 0, 0]]]), f"bucket {MANY + 1:d} is empty"),
+        (np.vstack([[[0, 0]], np.ones((MANY, 2), dtype=np.int64)]), "bucket 1 is empty"),
         ([[1e300, 1]], "is above"),
         (np.full((MANY, 2), 1 << 60), "is above"),
         ([[1.5, 1]], "whole numbers"),

@@ -35,6 +35,7 @@ def disclosure(
     """
     from jali import disclosure as found
     from jali.releases.base import load
+    from jali.releases.summary import many
 
     asked = _numbers(facts)
     known = None if knowledge is None else found.read_knowledge(knowledge)
@@ -51,7 +52,9 @@ def disclosure(
         return
     click.echo(repr(curve))
     if worst is not None:
-        click.echo(f"\nThe worst {max(asked)} facts\n{worst!r}")
+        told = many(len(worst.knowledge), "fact")
+        more = "; more would add nothing" * (len(worst.knowledge) < max(asked))
+        click.echo(f"\nThe worst {told}{more}\n{worst!r}")
     if risk is not None:
         click.echo(f"\nWith the knowledge of {knowledge}: {risk} that {risk.target} ({risk.how})")
     if plot is not None:
