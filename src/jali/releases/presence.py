@@ -18,7 +18,7 @@ from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.original import holder_cover
 from jali.releases.summary import many
-from jali.search.existence import TOLERANCE, alike, kernels
+from jali.search.existence import TOLERANCE, alike, kernels, logs_of
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 
@@ -72,19 +72,18 @@ def presence_of(release: Generalized, public: Table) -> Presence:
     number, first = release._group
     nodes = [column.codes[first].astype(np.int64) for column in quasi]
     group = _groups(asked, shares, covers, nodes)
-    likely = np.ones(len(group))
+    logs = np.where(group < 0, -np.inf, 0.0)  # of likelihoods, which are products
     for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
-        likely *= _share(codes, density, cover, node[group])
+        logs += logs_of(_share(codes, density, cover, node[group]))
     people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=len(group)).astype(np.int64)
     rows = np.bincount(number, minlength=len(first))
-    likely[group < 0] = 0.0
-    probability, low, high, size = _by_group(group, likely, people, rows)
+    probability, low, high, size = _by_group(group, logs, people, rows)
     each = probability[frequencies.row_combination]
     each = each if public.multiplicity is None else np.repeat(each, public.multiplicity)
     shown = release.groups.select([column.name for column in quasi])
     for name, found in (("people", size), ("present", rows), ("low", low), ("high", high)):
         shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
-    outside = int(people[probability == 0].sum())
+    outside = int(people[logs == -np.inf].sum())
     return Presence(each, float(each.min()), float(each.max()), shown, outside)
 
 
@@ -126,18 +125,19 @@ def _share(codes: Ints, found: Density, cover: Cover, nodes: Ints) -> Floats:
     return np.where(key[at] == wanted, share[at], 0.0)
 
 
-def _by_group(group: Ints, likely: Floats, people: Ints, rows: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+def _by_group(group: Ints, logs: Floats, people: Ints, rows: Ints) -> tuple[Floats, Floats, Floats, Ints]:
     """The probability of each combination, the least and greatest of each group, and the people of each."""
     groups = len(rows)
-    possible = np.bincount(group[likely > 0], weights=people[likely > 0], minlength=groups)
+    held = logs > -np.inf
+    possible = np.bincount(group[held], weights=people[held], minlength=groups)
     if bool((possible < rows).any()):
         raise InputError(
             "a group of the release has more rows than the public table has people for it",
             do="give the public table that the release was made beside",
         )
     inside = np.flatnonzero(group >= 0)
-    found = alike(likely[inside], people[inside], group[inside], groups)
-    each = kernels().existences(found.likely, found.many, found.start, rows.astype(np.int64))
+    found = alike(logs[inside], people[inside], group[inside], groups)
+    each = kernels().existences(found.logs, found.many, found.start, rows.astype(np.int64))
     probability = np.zeros(len(group))
     probability[inside] = each[found.entry]
     low, high = np.minimum.reduceat(each, found.start[:-1]), np.maximum.reduceat(each, found.start[:-1])
