@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, angel, disclosure, foundation, marginals, partition, presence, profile, quality, report
+from benchmarks import (
+    adult,
+    angel,
+    disclosure,
+    foundation,
+    marginals,
+    partition,
+    presence,
+    profile,
+    quality,
+    report,
+    search,
+)
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -17,6 +29,7 @@ BENCHMARKS = {
     "angel": angel.run,
     "marginals": marginals.run,
     "presence": presence.run,
+    "search": search.run,
 }
 
 
