@@ -41,7 +41,7 @@ def run() -> None:
         table = _columns()
         seconds, release = timed(lambda p=principle, o=options, t=table: jali.generalize(t, p, **o))
         rows.append([repr(principle), options.get("suppress", 0), seconds, release.search["checked"]])
-    title = f"Seconds of generalize: {COLUMNS} columns of three values, {ROWS:,} rows, 32,768 nodes"
+    title = f"Seconds of generalize: {COLUMNS} columns of three values, {ROWS:,} rows"
     show(title, ["principle", "suppress", "seconds", "nodes judged"], rows)
     jali.recode(_texts(50), jali.KAnonymity(5))  # compiled before the clock starts
     found = []

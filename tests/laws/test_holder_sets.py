@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import jali
 from jali.releases.holder_sets import holder_sets
 
-texts = st.lists(st.text("01", min_size=3, max_size=3), min_size=1, max_size=12)
-ages = st.lists(st.integers(0, 30), min_size=1, max_size=12)
+texts = st.lists(st.text("01", min_size=3, max_size=3), min_size=2, max_size=12)
+ages = st.lists(st.integers(0, 30), min_size=2, max_size=12)
 
 
 def covered(release: Any, table: Any, name: str) -> dict[str, set[str]]:
