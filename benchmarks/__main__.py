@@ -16,6 +16,7 @@ from benchmarks import (
     profile,
     quality,
     report,
+    search,
 )
 
 BENCHMARKS = {
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "marginals": marginals.run,
     "presence": presence.run,
     "decoding": decoding.run,
+    "search": search.run,
 }
 
 

@@ -30,11 +30,20 @@ def many_buckets() -> None:
     one, _ = timed(lambda: jali.disclosure.maximum(counts, K), repeat=3)
     every, _ = timed(lambda: jali.disclosure.curve(counts, range(K + 1)), repeat=3)
     memory = _peak() - before
+    worst, _ = timed(lambda: jali.disclosure.witness(counts, K), repeat=3)
+    knowing = _peak() - before
+    narrow = counts.astype(np.int32)
+    less, _ = timed(lambda: jali.disclosure.maximum(narrow, K), repeat=3)
     sort, _ = timed(lambda: np.sort(counts, axis=1), repeat=3)
     show(
         f"Seconds for {BUCKETS:,} buckets x {VALUES} values, k = {K}; MB beyond the counts",
         ["np.sort", "maximum", "ratio", "all k", "to maximum", "MB"],
         [[sort, one, one / sort, every, every / one, memory]],
+    )
+    show(
+        "The witness of them, and the maximum of the same counts as int32: seconds, MB beyond the counts",
+        ["maximum", "witness", "ratio", "MB", "int32"],
+        [[one, worst, worst / one, knowing, less]],
     )
     build, tracker = timed(lambda: jali.disclosure.Tracker(counts))
     times = []

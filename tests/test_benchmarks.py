@@ -15,6 +15,7 @@ SMALL = {
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
     "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches()",
     "marginals": "marginals.run()",
+    "search": "search.COLUMNS, search.ROWS, search.TEXTS = 5, 500, (50, 100); search.run()",
 }
 
 

@@ -42,6 +42,24 @@ def test_the_witness_and_an_attacker_who_knows_it_agree(published: Any) -> None:
     assert "With the knowledge of facts.json" in text
 
 
+def test_what_the_witness_wrote_is_knowledge(published: Any) -> None:
+    """The whole output of the command, as it stands, is a file for --knowledge."""
+    written = published.jali("disclosure", "out", "-k", "2", "--witness", "--json").stdout
+    Path("worst.json").write_text(written, encoding="utf-8")
+    told = json.loads(published.jali("disclosure", "out", "--knowledge", "worst.json", "--json").stdout)["risk"]
+    assert told["probability"] == pytest.approx(json.loads(written)["witness"]["probability"], abs=1e-12)
+
+
+def test_the_worst_facts_are_as_many_as_are_printed(published: Any) -> None:
+    """Also where more would add nothing."""
+    for asked in ("1", "40"):
+        text = published.jali("disclosure", "out", "-k", asked, "--witness").stdout
+        heading, *lines = text.split("The worst ")[1].splitlines()
+        many = len(lines) - 1  # the last says what follows
+        assert heading.split(";")[0] == f"{many} fact{'s' * (many != 1)}"
+        assert ("more would add nothing" in heading) == (many < int(asked))
+
+
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png", "curve.pdf", "curve.gif", "curve.jpg"])
 def test_the_curve_is_drawn(published: Any, name: str) -> None:
     """In the form that the file's name says."""

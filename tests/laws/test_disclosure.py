@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,8 +23,10 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, dense
 from jali.principles import worst_case as w
 from jali.principles import worst_case_exact as exact
-from jali.risk.disclosure import MANY
+from jali.risk.buckets import plain_counts
 from jali.risk.disclosure_kind import bound_kind
+from jali.risk.knowledge import Atom, Implication, knowledge_from
+from jali.risk.worst_buckets import MANY
 from jali.search.disclosure import few_that_matter
 from oracles import disclosure as oracle
 
@@ -205,7 +211,101 @@ def test_a_large_matrix_gives_what_its_rows_give() -> None:
     assert found == disclosure.curve(matrix.astype(np.int32), range(9))
 
 
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": pd.DataFrame,
+    "pandas with an index": lambda columns: pd.DataFrame(columns).rename(index="ward {}".format),
+    "pandas with missing values": lambda columns: pd.DataFrame(columns, dtype="Int64"),
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+    "a batch": pa.RecordBatch.from_pydict,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@given(buckets(), st.integers(0, 3))
+def test_a_frame_is_read_row_by_row_and_names_the_values(kind: str, rows: Rows, k: int) -> None:
+    """Its rows are buckets, whatever library it comes from, and its columns the values."""
+    width = max(map(len, rows))
+    columns = {f"v{i}": [row[i] if i < len(row) else 0 for row in rows] for i in range(width)}
+    frame = FRAMES[kind](columns)
+    right = oracle.maximum(rows, k)
+    assert disclosure.maximum(frame, k, exact=True) == right
+    assert disclosure.curve(frame, [k]).implications[0] == pytest.approx(float(right), abs=1e-12)
+    assert disclosure.Tracker(frame, most=k).maximum(k) == pytest.approx(float(right), abs=1e-12)
+    worst = disclosure.witness(frame, k)
+    assert worst.fraction == right
+    for atom in (worst.target, *(one.given[0] for one in worst.knowledge)):
+        assert rows[atom.person.bucket][int(str(atom.value)[1:])] > 0  # type: ignore[union-attr]
+
+
+def test_a_crosstab_is_counts() -> None:
+    people = pd.DataFrame({"ward": list("AAAAAAAAAABBBB"), "disease": ["flu"] * 9 + ["HIV"] * 3 + ["flu", "cold"]})
+    counts = pd.crosstab(people.ward, people.disease)
+    assert disclosure.maximum(counts, 0, exact=True) == Fraction(9, 10)
+    assert disclosure.witness(counts, 0).target.value == "flu"
+
+
+@pytest.mark.parametrize(("frame", "what"), [
+    (pl.DataFrame({"ward": ["A"], "flu": [1]}), 'column "ward" of the counts holds no numbers'),
+    (pl.DataFrame({"flu": [1, None]}), 'column "flu" of the counts has empty cells'),
+    (pl.DataFrame({"flu": [1]}).lazy(), "collect it first"),
+    (pd.DataFrame([[1, 2]], columns=["flu", "flu"]), "two columns of the counts have the same name"),
+    (pd.DataFrame(), "counts must be rows of numbers"),
+    (pa.table({"flu": [1.5]}), "count people, not shares"),
+    (pd.Series([1, 2]), "no buckets"),
+])  # fmt: skip
+def test_a_frame_that_is_no_counts_is_refused(frame: object, what: str) -> None:
+    for ask in (disclosure.maximum, disclosure.witness):
+        with pytest.raises(InputError, match=what):
+            ask(frame, 1)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.uint8, np.uint64, np.float64])
+def test_counts_of_any_type_are_judged_and_those_with_a_sign_are_not_copied(kind: type) -> None:
+    matrix = np.array([[9, 1, 0], [3, 3, 1]], dtype=kind)
+    assert disclosure.maximum(matrix, 1, exact=True) == oracle.maximum(matrix.astype(int).tolist(), 1)
+    assert np.shares_memory(plain_counts(matrix).matrix, matrix) == (matrix.dtype.kind == "i")
+
+
 # -- the witness --------------------------------------------------------------------------------------------------
+
+
+def test_a_witness_of_very_many_buckets_attains_the_maximum() -> None:
+    """Only the buckets that matter are looked at; counting worlds under its knowledge gives the same number."""
+    matrix = np.random.default_rng(2).integers(1, 9, (MANY, 6)).astype(np.int32)
+    for knowledge in ("implications", "negations"):
+        found = disclosure.witness(matrix, 3, knowledge=knowledge)  # type: ignore[arg-type]
+        people = sorted({atom.person.bucket for one in found.knowledge for atom in one.atoms})  # type: ignore[union-attr]
+        rows, place = matrix[people].tolist(), {bucket: i for i, bucket in enumerate(people)}
+        known = [Implication(*(moved_to(side, place) for side in (one.given, one.then))) for one in found.knowledge]
+        target = moved_to((found.target,), place)[0]
+        assert disclosure.risk(rows, known, target).fraction == found.fraction
+        assert found.probability == pytest.approx(disclosure.maximum(matrix, 3, knowledge=knowledge), rel=1e-12)  # type: ignore[call-overload]
+
+
+def moved_to(atoms: tuple[Atom, ...], place: dict[int, int]) -> tuple[Atom, ...]:
+    return tuple(Atom((place[atom.person.bucket], atom.person.index), atom.value) for atom in atoms)  # type: ignore[union-attr]
+
+
+@given(buckets(people=4), st.integers(0, 3), st.sampled_from(["implications", "negations"]))
+def test_the_json_of_a_witness_is_knowledge(rows: Rows, k: int, knowledge: str) -> None:
+    """By itself, and within all that the command writes."""
+    found = disclosure.witness(rows, k, knowledge=knowledge)  # type: ignore[arg-type]
+    written = json.loads(json.dumps(found.to_dict()))
+    for data in (written, {"k": [k], "witness": written}, written["knowledge"]):
+        assert knowledge_from(data) == found.knowledge
+    (who, value) = written["target"]
+    assert Atom(tuple(who), value) == found.target
+
+
+@given(buckets(people=4, values=5), st.integers(0, 4))
+def test_a_negation_says_what_somebody_does_not_have(rows: Rows, k: int) -> None:
+    """Every fact about the target's own person is one, and no sentence has the same person on both sides."""
+    found = disclosure.witness(rows, k, knowledge="negations")
+    *facts, _ = found.sentences()
+    assert len(facts) == len(found.knowledge)
+    for one, said in zip(found.knowledge, facts, strict=True):
+        assert said == f"Person 1 of bucket {found.target.person.bucket + 1} does not have {one.given[0].value}."  # type: ignore[union-attr]
 
 
 @settings(max_examples=200)
@@ -450,8 +550,8 @@ def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(sear
     [
         ([[1, -1]], "negative"),
         (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[2, -1, 1]]]), "negative"),
-        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[0, 0, 0]]]), f"bucket {MANY} is empty"),
-        (np.vstack([[[0, 0]], np.ones((MANY, 2), dtype=np.int64)]), "bucket 0 is empty"),
+        (np.vstack([np.ones((MANY, 3), dtype=np.int64), [[0, 0, 0]]]), f"bucket {MANY + 1:d} is empty"),
+        (np.vstack([[[0, 0]], np.ones((MANY, 2), dtype=np.int64)]), "bucket 1 is empty"),
         ([[1e300, 1]], "is above"),
         (np.full((MANY, 2), 1 << 60), "is above"),
         ([[1.5, 1]], "whole numbers"),

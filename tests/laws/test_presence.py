@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -20,7 +22,8 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
 from jali.principles.counts import Sensitive, dense
 from jali.principles.presence import PRESENCE, DeltaPresence
-from jali.search.existence import existence
+from jali.search.conceal_shift import members_of, moved
+from jali.search.existence import existence, logs_of
 from jali.search.existence_kernels import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
 from oracles import presence as oracle
 from oracles.often import often
@@ -154,13 +157,13 @@ def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
         low, high = max(low, 0.0), min(high, 1.0)
         start = np.array([0, len(likely)])
         told = bool(found.min() >= low and found.max() <= high)
-        verdict = within_bounds(likely, many, start, np.array([present]), np.array([low, high]))
+        verdict = within_bounds(logs_of(likely), many, start, np.array([present]), np.array([low, high]))
         assert bool(verdict[0]) == told
-        means = by_means(likely, many, start, np.array([0]), np.array([present]), np.array([low, high]))[0]
+        means = by_means(logs_of(likely), many, start, np.array([0]), np.array([present]), np.array([low, high]))[0]
         assert means == UNDECIDED or (means == HOLDS) == told
         seen.add((told, means == UNDECIDED))
         held = likely > 0
-        twin = existences(likely[held], many[held], np.array([0, held.sum()]), np.array([present]))
+        twin = existences(np.log(likely[held]), many[held], np.array([0, held.sum()]), np.array([present]))
         assert twin == pytest.approx(existence(np.repeat(likely, many), present)[np.cumsum(many) - 1][held], rel=1e-12)
     assert seen == {(told, undecided) for told in (True, False) for undecided in (True, False)}
 
@@ -180,7 +183,7 @@ def test_what_the_means_of_a_group_tell_is_so() -> None:
         groups = np.array([1])  # the second of three groups; the others are not asked for
         likely = np.concatenate([[0.5], 2.0**powers, [0.25, 1.0]])
         means = by_means(
-            likely, np.ones(len(likely), dtype=np.int64), np.array([0, 1, members + 1, members + 3]), groups,
+            np.log(likely), np.ones(len(likely), dtype=np.int64), np.array([0, 1, members + 1, members + 3]), groups,
             np.array([1, present, 1]), np.array([float(low), float(high)]),
         )[0]  # fmt: skip
         assert means == UNDECIDED or (means == HOLDS) == holds
@@ -194,9 +197,57 @@ def test_compiled_probabilities_are_precise_for_members_who_are_all_but_certain(
     for _ in range(60):
         likely = np.unique(10 ** random.uniform(-30, 0, int(random.integers(2, 12))))
         present = int(random.integers(1, len(likely) + 1))
-        told = existences(likely, np.ones(len(likely), np.int64), np.array([0, len(likely)]), np.array([present]))
+        told = existences(
+            np.log(likely), np.ones(len(likely), np.int64), np.array([0, len(likely)]), np.array([present])
+        )
         exact = oracle.existence([Fraction(x) for x in likely.tolist()], present)
         assert told == pytest.approx([float(x) for x in exact], rel=1e-12, abs=0)
+
+
+@given(st.lists(st.integers(-9_000, 9_000), min_size=2, max_size=8), st.data())
+def test_existence_has_no_range_of_likelihoods(powers: list[int], data: st.DataObject) -> None:
+    """Likelihoods thousands of decades apart, against rationals."""
+    powers = sorted(set(powers))
+    present = data.draw(st.integers(1, len(powers)))
+    logs = np.array(powers) * np.log(2.0)
+    told = existences(logs, np.ones(len(logs), np.int64), np.array([0, len(logs)]), np.array([present]))
+    exact = oracle.existence([Fraction(2) ** power for power in powers], present)
+    assert told == pytest.approx([float(x) for x in exact], rel=1e-11, abs=1e-22)  # ends below 1e-24 are cut off
+
+
+@given(st.lists(st.integers(-1, 1), min_size=2, max_size=8), st.data())
+def test_the_existence_of_floats_at_the_ends_of_their_range_is_precise(ends: list[int], data: st.DataObject) -> None:
+    """From 1e-300 to 1e300, against rationals."""
+    present = data.draw(st.integers(0, len(ends)))
+    likely = [10.0 ** (300 * end) for end in ends]
+    exact = oracle.existence([Fraction(x) for x in likely], present)
+    assert existence(likely, present) == pytest.approx([float(x) for x in exact], rel=1e-12, abs=1e-200)
+
+
+@given(st.sampled_from([1, 2, 110, 400]), st.integers(2, 6), st.integers(1, 6), st.randoms(use_true_random=False))
+def test_a_group_of_any_number_of_columns_goes_to_the_furthest_step_that_holds(
+    columns: int, people: int, steps: int, random: Any
+) -> None:
+    """The steps are tried one by one, in fractions: products of hundreds of shares have no range either."""
+    codes = [[random.randrange(3) for _ in range(columns)] for _ in range(people)]
+    codes = [row for i, row in enumerate(codes) if row not in codes[:i]]
+    private = [1, *(random.randrange(2) for _ in codes[1:])]
+    n, m = sum(private), len(codes)
+    bounds = DeltaPresence(n / m / 4, 1 - (1 - n / m) / 4)
+    low, high = bounds.exact_low, bounds.exact_high
+    texts = [tuple(map(str, row)) for row in codes]
+    present = [row for row, here in zip(texts, private, strict=True) if here]
+    furthest = 0
+    for step in range(1, steps + 1):
+        told = [oracle.shares(cell, {}) for cell in _moved(texts, present, Fraction(step, steps))]
+        likely = [math.prod(told[c].get(text, Fraction(0)) for c, text in enumerate(row)) for row in texts]
+        exact = oracle.existence(likely, n)
+        if all(low <= p <= high for p in exact):
+            furthest = step
+    members = members_of(
+        np.array(codes, np.int32), np.zeros(m, np.int64), np.ones(m, np.int64), np.array(private, np.int64)
+    )
+    assert moved(members, bounds, "exact", steps=steps).t.tolist() == [furthest]
 
 
 # -- DeltaPresence --------------------------------------------------------------------------------------------------

@@ -252,8 +252,8 @@ def test_rows_of_buckets_are_people_too() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: risk(FIGURE_3, [], Atom((2, 0), FLU)), "no bucket 2; buckets are numbered from 0 to 1"),
-        (lambda: risk(FIGURE_3, [], Atom((0, 5), FLU)), "bucket 0 has no person 5; its people are 0 to 4"),
+        (lambda: risk(FIGURE_3, [], Atom((2, 0), FLU)), "no bucket 3; the last is bucket 2"),
+        (lambda: risk(FIGURE_3, [], Atom((0, 5), FLU)), "bucket 1 has no person 6; its last is person 5"),
         (lambda: risk(FIGURE_3, [Implication.unless((0, 0), "9")]), 'no value "9" of value in the release'),
         (lambda: risk(FIGURE_3, [], Atom(3, FLU)), "plain counts have no rows"),
         (lambda: risk(FIGURE_3, [Atom(ED, FLU)]), "list of implications: got a list with Atom"),
@@ -266,8 +266,8 @@ def test_rows_of_buckets_are_people_too() -> None:
         (lambda: risk([[1, -1]]), "cannot be negative"),
         (lambda: risk([[1, 0.5]]), "whole numbers"),
         (lambda: risk([[1, float("nan")]]), "whole numbers"),
-        (lambda: risk([[1, 2], [0, 0]]), "bucket 1 is empty"),
-        (lambda: risk([[1], []]), "bucket 1 is empty"),
+        (lambda: risk([[1, 2], [0, 0]]), "bucket 2 is empty"),
+        (lambda: risk([[1], []]), "bucket 2 is empty"),
         (lambda: risk([]), "rows of numbers"),
         (lambda: risk([1, 2]), "no buckets"),
         (lambda: risk([["a"]]), "whole numbers"),

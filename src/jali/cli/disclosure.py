@@ -36,6 +36,7 @@ def disclosure(
     from jali import disclosure as found
     from jali.charts import require_form
     from jali.releases.base import load
+    from jali.releases.summary import many
 
     asked = _numbers(facts)
     if plot is not None:
@@ -55,7 +56,9 @@ def disclosure(
         return
     click.echo(repr(curve))
     if worst is not None:
-        click.echo(f"\nThe worst {max(asked)} facts\n{worst!r}")
+        told = many(len(worst.knowledge), "fact")
+        more = "; more would add nothing" * (len(worst.knowledge) < max(asked))
+        click.echo(f"\nThe worst {told}{more}\n{worst!r}")
     if risk is not None:
         click.echo(f"\nWith the knowledge of {knowledge}: {risk} that {risk.target} ({risk.how})")
     if plot is not None:

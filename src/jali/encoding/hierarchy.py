@@ -92,6 +92,11 @@ class Hierarchy:
         nodes = self.maps[level] if mask is None else self.maps[level][mask]
         return np.bincount(nodes, minlength=len(self.levels[level])).astype(np.int64)
 
+    def members(self, level: int) -> list[NDArray[np.int64]]:
+        """The codes of the values that each node of a level covers, ascending."""
+        order = np.argsort(self.maps[level], kind="stable").astype(np.int64)
+        return np.split(order, np.cumsum(self.node_sizes(level))[:-1])
+
     def rows(self) -> list[tuple[str, ...]]:
         """One row per value, one text per level: the CSV form that ARX users have.
 

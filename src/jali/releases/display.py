@@ -119,7 +119,8 @@ def _taxonomy(column: Column, found: Members) -> Published:
     texts = [
         ROOT if level == hierarchy.height else hierarchy.levels[level].labels[node].as_py() for level, node in nodes
     ]
-    members = [np.flatnonzero(hierarchy.maps[level] == node) for level, node in nodes]
+    below = {level: hierarchy.members(level) for level in {level for level, _ in nodes}}
+    members = [below[level][node] for level, node in nodes]
     _require_distinct(column.name, texts, members)
     facts: dict[str, Any] = {"display": "taxonomy", "made_by": _family(hierarchy.made_by), "labels": texts}
     if hierarchy.declared:
@@ -297,48 +298,4 @@ def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     cover = display_cover(facts, labels, shown.kind)
     return replace(
         shown, labels=labels, codes=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root
-    )
-
-
-def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
-    """Which values of the holder's column each shown node covers: (nodes + 1,) starts and members."""
-    facts = published.facts
-    assert facts is not None
-    position = {label: i for i, label in enumerate(facts["labels"])}
-    labels = published.labels.to_pylist()
-    numbers = v.numbers(column.values) if facts["display"] == "interval" else None
-    codes = {text: code for code, text in enumerate(column.labels.to_pylist())}
-    every = np.arange(len(column.values))
-    hidden = facts.get("hidden", False)
-    members = [
-        every if hidden and label == ROOT else _covered(facts, position[label], column, codes, numbers)
-        for label in labels
-    ]
-    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
-    return start, np.concatenate(members).astype(np.int64)
-
-
-def _covered(
-    facts: Mapping[str, Any], node: int, column: Column, codes: Mapping[str | None, int],
-    numbers: NDArray[np.float64] | None,
-) -> Ints:  # fmt: skip
-    """The values of the holder's column, which have these codes by their texts, that a node covers."""
-    label = facts["labels"][node]
-    if "members" in facts:
-        leaves = (facts["leaves"][i] for i in facts["members"][node])
-        return np.array(sorted(codes[leaf] for leaf in leaves if leaf in codes), dtype=np.int64)
-    if numbers is not None:
-        inside = np.zeros(len(column.values), dtype=bool)
-        if facts["low"][node] is not None:
-            inside = (numbers >= facts["low"][node]) & (numbers <= facts["high"][node])
-        return np.flatnonzero(inside | (np.isnan(numbers) & bool(facts["missing"][node])))
-    hierarchy = column.hierarchy
-    assert hierarchy is not None
-    for level, mapping in enumerate(hierarchy.maps):
-        here = hierarchy.levels[level].texts()
-        if label in here or (level == hierarchy.height and label == ROOT):
-            return np.flatnonzero(mapping == (0 if level == hierarchy.height else here.index(label)))
-    raise InputError(
-        f'the values of column "{column.name}" in the release are not those of this table',
-        do="use the table that the release was made from, with the same hierarchies",
     )

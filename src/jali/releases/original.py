@@ -25,8 +25,8 @@ from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
 from jali.principles.counts import Ints
 from jali.releases.angel import Angel
 from jali.releases.buckets import Buckets
-from jali.releases.display import holder_sets
 from jali.releases.generalized import Generalized
+from jali.releases.holder_sets import holder_sets
 from jali.releases.marginals import Marginals
 from jali.releases.pdf import holder_pdf
 from jali.releases.published import Published

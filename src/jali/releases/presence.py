@@ -19,7 +19,7 @@ from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.original import holder_cover
 from jali.releases.summary import many
-from jali.search.existence import TOLERANCE, alike, kernels
+from jali.search.existence import TOLERANCE, alike, kernels, logs_of
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 
@@ -75,7 +75,7 @@ class Covered:
     """The combinations of a public table, each in the published group that covers it."""
 
     group: Ints  # (combinations,) -1 where no group covers it
-    likely: Floats  # (combinations,) the product of the shares of its values; 0 where no group covers it
+    logs: Floats  # (combinations,) of the product of the shares of its values; -inf where no group covers it
     people: Ints  # (combinations,) of the public table
     rows: Ints  # (groups,) published
 
@@ -93,24 +93,23 @@ def covered_by(release: Generalized, public: Table) -> Covered:
     number, first = release._group
     nodes = [column.codes[first].astype(np.int64) for column in quasi]
     group = _groups(asked, shares, covers, nodes)
-    likely = np.ones(len(group))
+    logs = np.where(group < 0, -np.inf, 0.0)  # of likelihoods, which are products
     for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
-        likely *= _share(codes, density, cover, node[group])
+        logs += logs_of(_share(codes, density, cover, node[group]))
     people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=len(group)).astype(np.int64)
-    likely[group < 0] = 0.0
-    return Covered(group, likely, people, np.bincount(number, minlength=len(first)).astype(np.int64))
+    return Covered(group, logs, people, np.bincount(number, minlength=len(first)).astype(np.int64))
 
 
 def presence_of(release: Generalized, public: Table) -> Presence:
     """The presence of everybody in the public table, from what the release shows."""
     covered = covered_by(release, public)
-    probability, low, high, size = _by_group(covered.group, covered.likely, covered.people, covered.rows)
+    probability, low, high, size = _by_group(covered.group, covered.logs, covered.people, covered.rows)
     each = probability[public.frequencies.row_combination]
     each = each if public.multiplicity is None else np.repeat(each, public.multiplicity)
     shown = release.groups.select([column.name for column in release.of_role("quasi")])
     for name, found in (("people", size), ("present", covered.rows), ("low", low), ("high", high)):
         shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
-    outside = int(covered.people[probability == 0].sum())
+    outside = int(covered.people[covered.logs == -np.inf].sum())
     return Presence(each, float(each.min()), float(each.max()), shown, outside)
 
 
@@ -152,18 +151,19 @@ def _share(codes: Ints, found: Density, cover: Cover, nodes: Ints) -> Floats:
     return np.where(key[at] == wanted, share[at], 0.0)
 
 
-def _by_group(group: Ints, likely: Floats, people: Ints, rows: Ints) -> tuple[Floats, Floats, Floats, Ints]:
+def _by_group(group: Ints, logs: Floats, people: Ints, rows: Ints) -> tuple[Floats, Floats, Floats, Ints]:
     """The probability of each combination, the least and greatest of each group, and the people of each."""
     groups = len(rows)
-    possible = np.bincount(group[likely > 0], weights=people[likely > 0], minlength=groups)
+    held = logs > -np.inf
+    possible = np.bincount(group[held], weights=people[held], minlength=groups)
     if bool((possible < rows).any()):
         raise InputError(
             "a group of the release has more rows than the public table has people for it",
             do="give the public table that the release was made beside",
         )
     inside = np.flatnonzero(group >= 0)
-    found = alike(likely[inside], people[inside], group[inside], groups)
-    each = kernels().existences(found.likely, found.many, found.start, rows.astype(np.int64))
+    found = alike(logs[inside], people[inside], group[inside], groups)
+    each = kernels().existences(found.logs, found.many, found.start, rows.astype(np.int64))
     probability = np.zeros(len(group))
     probability[inside] = each[found.entry]
     low, high = np.minimum.reduceat(each, found.start[:-1]), np.maximum.reduceat(each, found.start[:-1])

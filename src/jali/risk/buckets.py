@@ -16,12 +16,32 @@ from jali.principles.counts import Cells, Counts, Ints
 from jali.principles.safety import require_single
 from jali.releases.base import Release, load
 from jali.risk.knowledge import Atom, Person
+from jali.sources.counted import counted
 
 MOST = 1 << 48
 """No bucket has so many people with one value; sums of such counts are exact."""
 
-What = Release | Counts | str | Path | NDArray[Any] | Sequence[Sequence[int]]
-"""What an attacker's chances can be computed from: a release, its folder, counts, or rows of plain counts."""
+FROM_0 = "Python and JSON count from 0"
+"""Where a message names a number, which like the published ones counts from 1."""
+
+What = Release | Counts | str | Path | NDArray[Any] | Sequence[Sequence[int]] | Any
+"""What an attacker's chances can be computed from: a release, its folder, counts, or rows of plain counts.
+
+Plain counts are a matrix, a list of rows, or a pandas, Polars or Arrow table whose columns are the values.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """Plain counts, as wide as they came: a matrix, and what its values are called."""
+
+    matrix: NDArray[np.integer]  # (buckets, values)
+    labels: tuple[str, ...]  # (values,)
+
+    def counts(self, bucket: int) -> dict[int, int]:
+        """How many people of a bucket have each of its values, by the value's number."""
+        row = self.matrix[bucket]
+        return {int(value): int(row[value]) for value in np.flatnonzero(row)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +94,14 @@ class Buckets:
         if isinstance(who, int):
             order, start = self._rows
             if who >= len(order):
-                raise InputError(f"the release has no row {who}", do=f"rows are numbered from 0 to {len(order) - 1}")
+                raise InputError(f"the release has no row {who + 1}", do=f"the last is row {len(order)}; {FROM_0}")
             group = int(np.asarray(getattr(self.release, "group_of_rows"))[who])  # noqa: B009  # not every kind has rows
             return Person(group, int(np.searchsorted(order[start[group] : start[group + 1]], who)))
         if who.bucket >= len(self):
-            raise InputError(f"there is no bucket {who.bucket}", do=f"buckets are numbered from 0 to {len(self) - 1}")
+            raise InputError(f"there is no bucket {who.bucket + 1}", do=f"the last is bucket {len(self)}; {FROM_0}")
         if who.index >= self.size[who.bucket]:
-            last = int(self.size[who.bucket]) - 1
-            raise InputError(f"bucket {who.bucket} has no person {who.index}", do=f"its people are 0 to {last}")
+            do = f"its last is person {int(self.size[who.bucket])}; {FROM_0}"
+            raise InputError(f"bucket {who.bucket + 1} has no person {who.index + 1}", do=do)
         return who
 
     def values_number(self, value: str | None) -> int:
@@ -97,7 +117,10 @@ class Buckets:
 
 
 def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:
-    """The buckets of a release, of its folder, of counts, or of rows of plain counts (values are then "0", "1", …)."""
+    """The buckets of a release, of its folder, of counts, or of plain counts.
+
+    Values of plain counts are called as the columns of their frame, else "0", "1", ….
+    """
     if isinstance(what, Buckets):
         return what
     if isinstance(what, (str, Path)):
@@ -106,14 +129,13 @@ def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:
     if isinstance(found, Cells):
         release = what if isinstance(what, Release) else None
         return Buckets(found.column.name, found.column.labels, found.start, found.value, found.n, release)
-    matrix = require_people(found)
+    matrix = require_people(found.matrix)
     bucket, value = np.nonzero(matrix)
     start = np.searchsorted(bucket, np.arange(len(matrix) + 1)).astype(np.int64)
-    labels = tuple(str(number) for number in range(matrix.shape[1]))
-    return Buckets("value", labels, start, value.astype(np.int64), matrix[bucket, value])
+    return Buckets("value", found.labels, start, value.astype(np.int64), matrix[bucket, value].astype(np.int64))
 
 
-def counts_of(what: What, sensitive: str | None) -> Cells | Ints:
+def counts_of(what: What, sensitive: str | None) -> Cells | Plain:
     """The counts of one sensitive column, sparse; of plain counts a matrix, which `require_people` has yet to see."""
     if isinstance(what, (str, Path)):
         what = load(what)
@@ -121,7 +143,7 @@ def counts_of(what: What, sensitive: str | None) -> Cells | Ints:
     if not isinstance(counts, Counts):
         if sensitive is not None:
             raise InputError("plain counts have no sensitive column to choose", do="leave sensitive= out")
-        return whole_numbers(counts)
+        return plain_counts(counts)
     require_single(counts, "disclosure")
     cells = counts.cells(sensitive, asked_by="disclosure")
     if not cells.groups:
@@ -130,9 +152,17 @@ def counts_of(what: What, sensitive: str | None) -> Cells | Ints:
     return cells
 
 
-def whole_numbers(rows: Any) -> Ints:
-    """Rows of plain counts as a matrix, filled up with zeros where they differ in length: (buckets, values)."""
-    matrix = rows if isinstance(rows, np.ndarray) else _filled_up(rows)
+def plain_counts(rows: Any) -> Plain:
+    """Rows of plain counts as a matrix, filled up with zeros where they differ in length, and the names of values."""
+    frame = counted(rows)
+    if frame is not None:
+        return Plain(whole_numbers(frame.matrix), frame.names)
+    matrix = whole_numbers(rows if isinstance(rows, np.ndarray) else _filled_up(rows))
+    return Plain(matrix, tuple(str(number) for number in range(matrix.shape[1])))
+
+
+def whole_numbers(matrix: NDArray[Any]) -> NDArray[np.integer]:
+    """A matrix of plain counts as whole numbers, in the type that they came in where it has a sign."""
     if matrix.ndim != 2 or 0 in matrix.shape:
         got = f"{matrix.ndim} dimensions" if matrix.ndim != 2 else "none"
         raise InputError("counts must be rows of numbers, one for each bucket", got=got, do="write [[2, 2, 1], [2, 1]]")
@@ -142,23 +172,23 @@ def whole_numbers(rows: Any) -> Ints:
         raise InputError("counts must be whole numbers", do="count people, not shares")
     if matrix.dtype.kind in "uf" and matrix.max() > MOST:
         raise InputError(f"a count is above {MOST:,}", do="count people")
-    return matrix.astype(np.int64, copy=False)
+    return matrix if matrix.dtype.kind == "i" else matrix.astype(np.int64)
 
 
-def require_people(counts: Ints) -> Ints:
+def require_people(counts: NDArray[np.integer]) -> NDArray[np.integer]:
     """The same counts; an error where they are not of people: negative ones, or a bucket with nobody in it."""
     if counts.min() < 0:
         raise InputError("counts of people cannot be negative")
     if counts.max() > MOST:
         raise InputError(f"a count is above {MOST:,}", do="count people")
-    _require_filled(counts.sum(axis=1))
+    _require_filled(counts.sum(axis=1, dtype=np.int64))
     return counts
 
 
 def _require_filled(size: Ints) -> None:
     empty = np.flatnonzero(size <= 0)
     if len(empty):
-        raise InputError(f"bucket {int(empty[0])} is empty", do="leave empty buckets out")
+        raise InputError(f"bucket {int(empty[0]) + 1} is empty", do="leave empty buckets out")
 
 
 def _filled_up(rows: Any) -> NDArray[Any]:

@@ -66,7 +66,7 @@ class Decoder:
 
     def members(self, group: int) -> Ints:
         """The combinations of the public table that a row of the group can be."""
-        return np.flatnonzero((self.covered.group == group) & (self.covered.likely > 0))
+        return np.flatnonzero((self.covered.group == group) & (self.covered.logs > -np.inf))
 
     def codes(self, members: Ints) -> list[Ints]:
         """The values of the members in each column that shows distributions."""
@@ -169,7 +169,7 @@ def surely(release: Generalized, public: Table, private: Ints, *, seconds: float
     """
     decoder = Decoder(release, public)
     covered, deadline = decoder.covered, time.monotonic() + seconds
-    absent = (covered.group < 0) | (covered.likely == 0)
+    absent = (covered.group < 0) | (covered.logs == -np.inf)
     present = np.zeros(len(absent), dtype=bool)
     order = np.argsort(np.bincount(covered.group[covered.group >= 0], minlength=len(covered.rows)), kind="stable")
     decoded = undecided = 0

@@ -11,14 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, overload
 
-import numpy as np
-
 from jali.principles.base import whole_number
-from jali.principles.counts import Cells, Ints
-from jali.principles.worst_case import Buckets, by_negations, disclosed, least_ratios, of_cells, of_matrix
+from jali.principles.worst_case import by_negations, disclosed, least_ratios
 from jali.principles.worst_case_exact import least_ratio
 from jali.releases.base import Release, load
-from jali.risk.buckets import MOST, What, counts_of, require_people
+from jali.risk.buckets import What, counts_of
 from jali.risk.chain import chain
 from jali.risk.curve import Curve, several
 from jali.risk.disclosure_kind import bound_kind
@@ -26,6 +23,7 @@ from jali.risk.knowledge import Atom, Facts, Implication, Person, read_knowledge
 from jali.risk.tracker import Tracker
 from jali.risk.witness import Witness, witness
 from jali.risk.worlds import Risk, risk
+from jali.risk.worst_buckets import worst_buckets
 
 __all__ = [
     "Atom",
@@ -43,9 +41,6 @@ __all__ = [
     "witness",
 ]
 
-MANY = 50_000
-"""From so many rows of a matrix on, compiled code looks for the few that matter."""
-
 
 @overload
 def maximum(
@@ -60,8 +55,9 @@ def maximum(
 ) -> float | Fraction:
     """The maximum disclosure: how sure an attacker who knows the worst k facts is of somebody's value (Definition 6).
 
-    `what` is a release, the folder of one, counts, a matrix of them or rows of any length. The facts are implications
-    between people's values, or only negations, "this person does not have that value". `exact` gives a fraction.
+    `what` is a release, the folder of one, counts, a matrix of them, rows of any length, or a pandas, Polars or Arrow
+    table with a row for each bucket and a column for each value. The facts are implications between people's values, or
+    only negations, "this person does not have that value". `exact` gives a fraction.
 
     >>> maximum([[2, 2, 1], [2, 1, 1, 1]], 1, exact=True)
     Fraction(2, 3)
@@ -70,7 +66,7 @@ def maximum(
     require_facts(knowledge)
     if not exact:
         return float(getattr(curve(what, [k], sensitive=sensitive), knowledge)[0])
-    buckets, most = _worst_buckets(what, k, sensitive, exact=True)
+    buckets, most, _ = worst_buckets(counts_of(what, sensitive), k, exact=True)
     if knowledge == "implications":
         return 1 / (1 + least_ratio(buckets, most))
     held, left = by_negations(buckets, most)
@@ -89,39 +85,8 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     if isinstance(what, (str, Path)):
         what = load(what)
     kind = (bound_kind(what) or "at most") if isinstance(what, Release) else "exact"
-    buckets, most = _worst_buckets(what, max(asked), sensitive)
+    buckets, most, _ = worst_buckets(counts_of(what, sensitive), max(asked))
     implied = disclosed(least_ratios(buckets, most))
     negated = [float((held / left).max()) for held, left in (by_negations(buckets, k) for k in range(most + 1))]
     by_implications, by_ruling_out = (tuple(float(v[min(k, most)]) for k in asked) for v in (implied, negated))
     return Curve(asked, by_implications, by_ruling_out, kind)
-
-
-def _worst_buckets(what: What, k: int, sensitive: str | None, *, exact: bool = False) -> tuple[Buckets, int]:
-    """Groups among which are those that matter for up to k facts, and up to which k these differ.
-
-    Where a group has V values, V - 1 facts tell all: beyond the least of these numbers the disclosure stays 1.
-    """
-    found = counts_of(what, sensitive)
-    if isinstance(found, Cells):
-        most = min(k, int(np.bincount(found.group).min()) - 1)
-        return of_cells(found, most + 1), most
-    if len(found) >= MANY and not exact:
-        return _of_many(found, k)
-    most = min(k, _fewest(require_people(found)) - 1)
-    return of_matrix(found, most + 1), most
-
-
-def _of_many(matrix: Ints, k: int) -> tuple[Buckets, int]:
-    """The same for very many rows, which are looked at once, also for whether they are counts of people."""
-    from jali.search.disclosure import few_that_matter
-
-    few = few_that_matter(matrix, max(min(k, _fewest(matrix[: MANY // 10]) - 1), 0))
-    if few.lowest < 0 or few.highest > MOST or few.fewest == 0:
-        require_people(matrix)  # says what is wrong
-    most = min(k, few.fewest - 1)
-    return of_matrix(matrix[few.groups], most + 1), most
-
-
-def _fewest(matrix: Ints) -> int:
-    """The least number of values that somebody has in a bucket."""
-    return int(np.count_nonzero(matrix, axis=1).min())

@@ -26,6 +26,16 @@ def require_facts(given: Any) -> None:
         raise InputError(f'no knowledge "{told(given)}"', do=nearest(given, get_args(Facts)))
 
 
+def has(value: str | None) -> str:
+    """That somebody has a value, without its subject."""
+    return "has no value" if value is None else f"has {value}"
+
+
+def lacks(value: str | None) -> str:
+    """That somebody does not have a value, without its subject."""
+    return "has a value" if value is None else f"does not have {value}"
+
+
 @dataclass(frozen=True, order=True)
 class Person:
     """Somebody of a release: a bucket and a place in it, both from 0, in published order; in words both are from 1.
@@ -66,8 +76,12 @@ class Atom:
         object.__setattr__(self, "value", None if value is None else str(value))
 
     def __str__(self) -> str:
-        who = f"the person of row {self.person + 1}" if isinstance(self.person, int) else str(self.person)
-        return f"{who} has {'no value' if self.value is None else self.value}"
+        return f"{self.who} {has(self.value)}"
+
+    @property
+    def who(self) -> str:
+        """The person in words, counted from 1."""
+        return f"the person of row {self.person + 1}" if isinstance(self.person, int) else str(self.person)
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class Implication:
         """That somebody does not have a value: a negation.
 
         >>> print(Implication.unless(3, "mumps"))
-        not: the person of row 4 has mumps
+        the person of row 4 does not have mumps
         """
         return cls((Atom(person, value),), ())
 
@@ -107,16 +121,20 @@ class Implication:
         given, then = " and ".join(map(str, self.given)), " or ".join(map(str, self.then))
         if not self.given:
             return then
-        return f"if {given}, then {then}" if self.then else f"not: {given}"
+        if self.then:
+            return f"if {given}, then {then}"
+        return f"{self.given[0].who} {lacks(self.given[0].value)}" if len(self.given) == 1 else f"not: {given}"
 
 
 def knowledge_from(data: Any) -> tuple[Implication, ...]:
-    """Knowledge from its JSON form.
+    """Knowledge from its JSON form, also from what holds it: a witness, or all that `jali disclosure --json` wrote.
 
     >>> [print(one) for one in knowledge_from([{"if": [[[0, 1], "flu"]], "then": [[[1, 0], "flu"]]}])]
     if person 2 of bucket 1 has flu, then person 1 of bucket 2 has flu
     [None]
     """
+    for holder in ("witness", "knowledge"):
+        data = data[holder] if isinstance(data, dict) and holder in data else data
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise InputError("knowledge must be a list of implications", do=f"write {FORM}")
     return tuple(_implication(one, number) for number, one in enumerate(data, 1))
@@ -136,10 +154,11 @@ def read_knowledge(path: str | Path) -> tuple[Implication, ...]:
 
 def to_json(knowledge: Iterable[Implication]) -> list[dict[str, Any]]:
     """Knowledge in its JSON form; `knowledge_from` reads it back."""
-    return [{"if": [_pair(a) for a in one.given], "then": [_pair(a) for a in one.then]} for one in knowledge]
+    return [{"if": [pair(a) for a in one.given], "then": [pair(a) for a in one.then]} for one in knowledge]
 
 
-def _pair(atom: Atom) -> list[Any]:
+def pair(atom: Atom) -> list[Any]:
+    """An atom in its JSON form."""
     who = atom.person
     return [who if isinstance(who, int) else [who.bucket, who.index], atom.value]
 

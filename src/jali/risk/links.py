@@ -17,7 +17,7 @@ from jali.errors import InputError, nearest
 from jali.principles.counts import Bools, Cells, Floats, Ints
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
-from jali.releases.display import holder_sets
+from jali.releases.holder_sets import holder_sets
 from jali.releases.marginals import Marginals
 from jali.releases.original import builders, node_numbers
 from jali.releases.published import Published

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jali.errors import InputError, told
 from jali.principles.base import whole_number
-from jali.principles.counts import Floats, Ints
+from jali.principles.counts import Cells, Floats, Ints
 from jali.principles.worst_case import (
     NEVER,
     Buckets,
@@ -18,11 +18,11 @@ from jali.principles.worst_case import (
     disclosed,
     folded,
     least_false,
+    of_cells,
     of_matrix,
-    of_sparse,
     targeted,
 )
-from jali.risk.buckets import What, buckets_of, require_people, whole_numbers
+from jali.risk.buckets import What, counts_of, require_people, whole_numbers
 from jali.risk.curve import Curve, several
 from jali.risk.knowledge import Facts, require_facts
 
@@ -213,8 +213,5 @@ def _least(values: Floats, wanted: int) -> Ints:
 def _buckets(counts: What | None, ranks: int, sensitive: str | None) -> Buckets:
     if counts is None:
         return Buckets(np.zeros(0, dtype=np.int64), np.zeros((ranks, 0), dtype=np.int64))
-    if isinstance(counts, np.ndarray):
-        return of_matrix(require_people(whole_numbers(counts)), ranks)
-    found = buckets_of(counts, sensitive=sensitive)
-    bucket = np.repeat(np.arange(len(found)), np.diff(found.start))
-    return of_sparse(bucket, found.n, len(found), ranks)
+    found = counts_of(counts, sensitive)
+    return of_cells(found, ranks) if isinstance(found, Cells) else of_matrix(require_people(found.matrix), ranks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from jali.errors import InputError
 from jali.principles.base import whole_number
 from jali.principles.worst_case import Buckets as Worst
-from jali.principles.worst_case import by_negations, of_sparse
+from jali.principles.worst_case import by_negations
 from jali.principles.worst_case_exact import Share, worst_attack
+from jali.releases.base import load
 from jali.releases.summary import many
-from jali.risk.buckets import Buckets, What, buckets_of
-from jali.risk.knowledge import Atom, Facts, Implication, Person, require_facts, row_number
+from jali.risk.buckets import Buckets, Plain, What, buckets_of, counts_of
+from jali.risk.knowledge import Atom, Facts, Implication, Person, has, lacks, pair, require_facts, row_number, to_json
+from jali.risk.worst_buckets import worst_buckets
 
 Names = Mapping[int, str] | Sequence[str]
 
@@ -37,7 +40,7 @@ class Witness:
 
     def sentences(self) -> list[str]:
         """The knowledge in words, a sentence each, and what follows from it."""
-        known = [f"If {self._said(one.given[0])}, then {self._said(one.then[0])}." for one in self.knowledge]
+        known = [self._known(one.given[0]) for one in self.knowledge]
         then = "Whoever knows this is" if known else "Whoever sees the release is"
         sure = (
             f"{self.probability:.4f} ({self.fraction})"
@@ -46,17 +49,28 @@ class Witness:
         )
         return [*known, f"{then} sure to {sure} that {self._said(self.target)}."]
 
+    def _known(self, given: Atom) -> str:
+        """That an atom implies the target; of the same person it is that she does not have the value."""
+        if given.person == self.target.person:
+            who = self._who(given)
+            return f"{who[0].upper()}{who[1:]} {lacks(given.value)}."
+        return f"If {self._said(given)}, then {self._said(self.target)}."
+
     def _said(self, atom: Atom) -> str:
+        return f"{self._who(atom)} {has(atom.value)}"
+
+    def _who(self, atom: Atom) -> str:
         assert isinstance(atom.person, Person)
         who = self._shown.get(atom.person, str(atom.person))
-        if atom.person in self._names:
-            who = f"{self._names[atom.person]}, {who},"
-        return f"{who} has {'no value' if atom.value is None else atom.value}"
+        return f"{self._names[atom.person]}, {who}," if atom.person in self._names else who
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, without names."""
+        """Plain values, without names; `read_knowledge` and `jali disclosure --knowledge` read the knowledge back."""
         plain = Witness(self.probability, self.fraction, self.target, self.knowledge, self._shown)
-        return {"probability": self.probability, "sentences": plain.sentences()}
+        return {
+            "probability": self.probability, "sentences": plain.sentences(), "target": pair(self.target),
+            "knowledge": to_json(self.knowledge),
+        }  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled witness knows no names."""
@@ -78,23 +92,30 @@ def witness(
 
     A person is the `index`-th of a bucket, in published order; in sentences the number of the published row, from 1,
     with its quasi-identifiers. `names` gives all rows, or as a mapping some of them (from 0), names for whoever holds
-    the original; they are not stored. A negation is the implication that the paper writes it as: "if she has mumps,
-    then she has flu".
+    the original; they are not stored. A negation is the implication that the paper writes it as, "if she has mumps,
+    then she has flu"; in sentences she does not have mumps. Of very many rows of plain counts, floats tell the buckets
+    that matter: the witness is exact for what it says, and within rounding of the worst.
     """
     k = whole_number("k", k, least=0)
     require_facts(knowledge)
-    buckets = buckets_of(what, sensitive=sensitive)
-    group = np.repeat(np.arange(len(buckets)), np.diff(buckets.start))
-    most = min(k, int(np.diff(buckets.start).min()) - 1)  # more facts than that add nothing
-    worst = of_sparse(group, buckets.n, len(buckets), most + 1)
+    if isinstance(what, (str, Path)):
+        what = load(what)
+    found = counts_of(what, sensitive)
+    worst, most, number = worst_buckets(found, k)  # more facts than `most` add nothing
+    buckets = found if isinstance(found, Plain) else buckets_of(what, sensitive=sensitive)
     if knowledge == "implications":
         ratio, shares = worst_attack(worst, most)
         probability = 1 / (1 + ratio)
     else:
         probability, shares = _worst_negations(worst, most)
-    target, *others = [atom for share in sorted(shares, key=lambda s: not s.target) for atom in _atoms(buckets, share)]
+    ordered = sorted(shares, key=lambda share: not share.target)
+    target, *others = [atom for share in ordered for atom in _atoms(buckets, int(number[share.group]), share.atoms)]
     implied = tuple(Implication((atom,), (target,)) for atom in others)
     people = {atom.person for atom in (target, *others) if isinstance(atom.person, Person)}
+    if isinstance(buckets, Plain):
+        if names is not None:
+            raise InputError("plain counts have no rows to name", do="leave names= out")
+        return Witness(float(probability), probability, target, implied)
     shown = {person: _show(buckets, person) for person in people}
     return Witness(float(probability), probability, target, implied, shown, _named(buckets, people, names))
 
@@ -105,14 +126,14 @@ def _worst_negations(worst: Worst, k: int) -> tuple[Fraction, tuple[Share, ...]]
     return Fraction(int(held[group]), int(left[group])), (Share(group, (k + 1,), True),)
 
 
-def _atoms(buckets: Buckets, share: Share) -> list[Atom]:
+def _atoms(buckets: Buckets | Plain, bucket: int, atoms: tuple[int, ...]) -> list[Atom]:
     """The atoms of an attack about one bucket: each person with the most frequent values, of equal ones the first."""
-    counts = buckets.counts(share.group)
+    counts = buckets.counts(bucket)
     values = sorted(counts, key=lambda value: (-counts[value], value))
     return [
-        Atom(Person(share.group, index), buckets.labels[value])
-        for index, atoms in enumerate(share.atoms)
-        for value in values[:atoms]
+        Atom(Person(bucket, index), buckets.labels[value])
+        for index, many in enumerate(atoms)
+        for value in values[:many]
     ]
 
 

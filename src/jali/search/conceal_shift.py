@@ -20,7 +20,7 @@ from jali.principles.base import at_most
 from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
 from jali.progress import Step
-from jali.search.existence import TOLERANCE, alike, kernels
+from jali.search.existence import TOLERANCE, alike, kernels, logs_of
 
 Shift = Literal["none", "bounds", "exact"]
 SHIFTS: tuple[Shift, ...] = ("none", "bounds", "exact")
@@ -104,15 +104,15 @@ def costs(members: Members, t: Ints, whole: int) -> Floats:
     return result
 
 
-def likelihoods(members: Members, t: Ints, whole: int) -> Floats:
-    """How likely a published row of its group stands for somebody of each combination, up to a factor of the group.
+def log_likelihoods(members: Members, t: Ints, whole: int) -> Floats:
+    """The logarithm of how likely a published row of its group stands for somebody of each combination.
 
-    The product over columns of the share of its value, Definition 10.
+    The product over columns of the share of its value, Definition 10, up to a factor of the group; -inf where it is 0.
     """
-    result = np.ones(len(members.group))
+    result = np.zeros(len(members.group))
     for spread in members.spreads:
         weight = weights(spread, t, whole)
-        result *= (weight / (spread.values * spread.present))[spread.entry]
+        result += logs_of(weight / (spread.values * spread.present))[spread.entry]
     return result
 
 
@@ -131,21 +131,22 @@ class Judge:
     def holds(self, t: Ints, asked: Bools) -> Bools:
         """Whether the bounds hold in each of the groups asked for, moved by t: (groups,)."""
         m = self.members
-        likely = likelihoods(m, t, self.whole)
-        least = np.minimum.reduceat(likely, m.start[:-1])
-        most = np.maximum.reduceat(likely, m.start[:-1])
+        logs = log_likelihoods(m, t, self.whole)
+        least = np.minimum.reduceat(logs, m.start[:-1])
+        most = np.maximum.reduceat(logs, m.start[:-1])
         holds = asked & self._by_bounds(least, most)
         if self.exact:
             rest = np.flatnonzero(asked & ~holds & (least < most))
-            holds[rest] = self._exactly(likely, rest)
+            holds[rest] = self._exactly(logs, rest)
         return holds
 
     def _by_bounds(self, least: Floats, most: Floats) -> Bools:
         """Theorem 5: all others as likely as the likeliest bound the least presence, and the other way round."""
         m = self.members
         n, rest = m.present.astype(np.float64), (m.size - m.present).astype(np.float64)
-        low = n * least / (n * least + rest * most)
-        high = n * most / (n * most + rest * least)
+        ratio = np.exp(least - most)
+        low = np.where(rest > 0, n * ratio / (n * ratio + np.maximum(rest, 1.0)), 1.0)  # the ratio may be too small
+        high = n / (n + rest * ratio)
         verdict: Bools = np.where(least == most, self._even, inside_bounds(self.bounds, low, high))
         return verdict
 
@@ -155,19 +156,19 @@ class Judge:
         m, bounds = self.members, self.bounds
         return at_most(m.present, bounds.exact_high, m.size) & at_most(m.size - m.present, 1 - bounds.exact_low, m.size)
 
-    def _exactly(self, likely: Floats, groups: Ints) -> Bools:
+    def _exactly(self, logs: Floats, groups: Ints) -> Bools:
         """Equation 4 for some groups; where means do not decide, equal likelihoods of a group are put together."""
         m, k = self.members, kernels()
         bounds = np.array([float(self.bounds.low), float(self.bounds.high)])
-        told = k.by_means(likely, m.people, m.start, groups, m.present, bounds)
+        told = k.by_means(logs, m.people, m.start, groups, m.present, bounds)
         verdict: Bools = told == k.HOLDS
         rest = np.flatnonzero(told == k.UNDECIDED)
         groups = groups[rest]
         length = m.start[groups + 1] - m.start[groups]
         own = np.repeat(np.arange(len(groups)), length)
         at = np.repeat(m.start[groups] - np.cumsum(length) + length, length) + np.arange(len(own))
-        found = alike(likely[at], m.people[at], own, len(groups))
-        verdict[rest] = k.within_bounds(found.likely, found.many, found.start, m.present[groups], bounds)
+        found = alike(logs[at], m.people[at], own, len(groups))
+        verdict[rest] = k.within_bounds(found.logs, found.many, found.start, m.present[groups], bounds)
         return verdict
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +32,9 @@ def few_that_matter(counts: NDArray[np.integer], k: int) -> Few:
     counts: (groups, values). The same rows as `worst_case.candidates` where no two groups are equal in what they are
     chosen for. They mean something only if no count is negative and no group empty, which the result says.
     """
-    _prepare_cache()
     from jali.search.disclosure_kernels import FAR, choose
+
+    prepare(choose, "the worst case")
 
     def look(begins: list[int]) -> tuple[Ints, list[tuple[int, int, int]]]:
         values = np.full((2, k + 1, k + 2), FAR)
@@ -54,13 +53,3 @@ def few_that_matter(counts: NDArray[np.integer], k: int) -> Few:
     groups = np.unique(np.concatenate([one for one, _ in found]))
     lowest, highest, fewest = zip(*(block for _, seen in found for block in seen), strict=True)
     return Few(groups[groups >= 0], min(lowest), max(highest), min(fewest))
-
-
-def _prepare_cache() -> None:
-    if "jali.search.disclosure_kernels" in sys.modules:
-        return
-    from jali.search.disclosure_kernels import choose
-
-    here = Path(__file__).parent
-    sources = [here / "jit.py", here / "disclosure_kernels.py"]
-    prepare(choose.stats.cache_path, "disclosure_kernels.choose-*.nbi", sources, "the worst case")

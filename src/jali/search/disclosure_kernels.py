@@ -10,7 +10,7 @@ import numpy as np
 
 from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case_exact import MARGIN
-from jali.search.jit import inner, njit
+from jali.search.jit import inner, outer
 
 FAR = 1e300
 """More than any ratio; `worst_case.NEVER`."""
@@ -173,7 +173,7 @@ def _may_matter(size: int, upto: Ints, values: Floats, least: Floats) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats, barest: Ints) -> tuple[int, int, int]:
     """Look at groups and keep those that matter for 0 … k implications; the least and largest count, fewest values.
 

@@ -11,9 +11,7 @@ direction in which no error grows.
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -90,12 +88,9 @@ def weighted_existence(likelihoods: Floats, many: Ints, present: int) -> Floats:
 
 
 def kernels() -> ModuleType:
-    """The compiled twins; before the first call, see that those on disk are of this source."""
-    known = "jali.search.existence_kernels" in sys.modules
+    """The compiled twins."""
     found = importlib.import_module("jali.search.existence_kernels")
-    if not known:
-        sources = [Path(__file__), Path(__file__).with_name("existence_kernels.py")]
-        prepare(found.existences.stats.cache_path, "existence_kernels.*.nbi", sources, "presence")
+    prepare(found.existences, "presence")
     return found
 
 
@@ -103,16 +98,21 @@ def kernels() -> ModuleType:
 class Alike:
     """Members of groups, those of a group who are equally likely put together; sorted by group, then likelihood."""
 
-    likely: Floats  # (entries,)
+    logs: Floats  # (entries,) of likelihoods
     many: Ints  # (entries,) members
     start: Ints  # (groups + 1,) where each group's entries begin
     entry: Ints  # (members,) the entry of each
 
 
-def alike(likely: Floats, people: Ints, group: Ints, groups: int) -> Alike:
-    """Members (each standing for so many people) as entries of their groups."""
-    order = np.lexsort((likely, group))
-    value, owner = likely[order], group[order]
+def logs_of(likely: Floats) -> Floats:
+    """The logarithms of likelihoods, -inf of 0."""
+    return np.log(likely, out=np.full(len(likely), -np.inf), where=likely > 0)
+
+
+def alike(logs: Floats, people: Ints, group: Ints, groups: int) -> Alike:
+    """Members, by the logarithms of their likelihoods, each standing for some people, as entries of their groups."""
+    order = np.lexsort((logs, group))
+    value, owner = logs[order], group[order]
     new = np.append(True, (value[1:] != value[:-1]) | (owner[1:] != owner[:-1]))[: len(order)]
     entry = np.empty(len(order), dtype=np.int64)
     entry[order] = np.cumsum(new) - 1

@@ -1,6 +1,7 @@
 """Compiled existence: the least and the greatest probability of many groups, fast enough to try many shifts.
 
-The same way as `existence`, which says it for every member.
+The same way as `existence`, which says it for every member. Likelihoods are products over columns and can lie any
+number of decades apart, so all of them are logarithms here.
 """
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.
@@ -15,7 +16,7 @@ import numpy as np
 
 from jali.principles.counts import Floats, Ints
 from jali.search.existence import TOLERANCE
-from jali.search.kernels import inner, njit
+from jali.search.jit import inner, outer
 
 UNSURE = 1e-9
 """How near to a bound means decide nothing."""
@@ -23,21 +24,23 @@ FAILS, HOLDS, UNDECIDED = range(3)
 """What the means of a group tell."""
 _TINY = 1e-24  # ends of a distribution below this are cut off
 _TAIL = 50.0
+_FARTHEST = 700.0  # logarithm of the largest odds: beyond it a member is as good as certain
 
 
 @inner
-def _tilted(odds: Floats, many: Ints, present: int) -> float:
-    """The factor at which `present` successes are expected (odds are at most 1)."""
-    total, least = 0, 1.0
-    for i in range(len(odds)):
+def _tilted(logs: Floats, many: Ints, present: int) -> Floats:
+    """The odds at which `present` successes are expected, from the logarithms of likelihoods, the largest of them 0."""
+    total, least = 0, 0.0
+    for i in range(len(logs)):
         total += many[i]
-        least = min(least, odds[i])
-    low, high = log(present / total) - 1.0, -log(least) + log(present / (total - present)) + 1.0
+        least = min(least, logs[i])
+    low, high = log(present / total) - 1.0, -least + log(present / (total - present)) + 1.0
     shift = 0.5 * (low + high)
     for _ in range(200):
-        factor, excess, slope = exp(shift), -float(present), 0.0
-        for i in range(len(odds)):
-            q = factor * odds[i] / (1.0 + factor * odds[i])
+        excess, slope = -float(present), 0.0
+        for i in range(len(logs)):
+            small = exp(-abs(logs[i] + shift))
+            q = (1.0 if logs[i] + shift > 0.0 else small) / (1.0 + small)
             excess += many[i] * q
             slope += many[i] * q * (1.0 - q)
         if abs(excess) < 1e-3 * max(1.0, sqrt(slope)):
@@ -48,7 +51,10 @@ def _tilted(odds: Floats, many: Ints, present: int) -> float:
             low = shift
         step = shift - excess / slope if slope > 0 else low
         shift = step if low < step < high else 0.5 * (low + high)
-    return exp(shift)
+    odds = np.empty(len(logs))
+    for i in range(len(logs)):
+        odds[i] = exp(min(max(logs[i] + shift, -_FARTHEST), _FARTHEST))
+    return odds
 
 
 @inner
@@ -132,69 +138,72 @@ def _one(mass: Floats, low: int, high: int, odds: float, present: int) -> float:
 
 
 @inner
-def _extremes(odds: Floats, many: Ints, present: int, least: float, most: float) -> tuple[float, float]:
-    """The probabilities of the least and the most likely member of a group; odds are at most 1 and above 0."""
+def _extremes(logs: Floats, many: Ints, present: int) -> tuple[float, float]:
+    """The probabilities of the least and the most likely member of a group."""
     total = 0
-    for i in range(len(odds)):
+    for i in range(len(logs)):
         total += many[i]
     if present == total:
         return 1.0, 1.0
-    factor = _tilted(odds, many, present)
+    odds = _tilted(logs - logs.max(), many, present)
     mass, room, part = np.zeros(total + 2), np.zeros(total + 2), np.zeros(total + 2)
-    low, high = _successes(odds * factor, many, mass, room, part)
-    return _one(mass, low, high, least * factor, present), _one(mass, low, high, most * factor, present)
+    low, high = _successes(odds, many, mass, room, part)
+    return _one(mass, low, high, odds.min(), present), _one(mass, low, high, odds.max(), present)
 
 
 @inner
-def _others(likely: Floats, people: Ints, own: float, share: float) -> float:
-    """How many others are expected where a member of likelihood `own` is present with probability `share`."""
-    odds, mean = share / (1.0 - share), 0.0
-    for i in range(len(likely)):
-        mean += people[i] * (1.0 - 1.0 / (1.0 + odds * (likely[i] / own)))
+def _others(logs: Floats, people: Ints, own: float, share: float) -> float:
+    """How many others are expected where a member of log-likelihood `own` is present with probability `share`."""
+    factor, mean = log(share / (1.0 - share)) - own, 0.0
+    for i in range(len(logs)):
+        small = exp(-abs(logs[i] + factor))
+        mean += people[i] * ((1.0 if logs[i] + factor > 0.0 else small) / (1.0 + small))
     return mean - share
 
 
 @inner
-def _exceeds(likely: Floats, people: Ints, own: float, share: float, present: int) -> bool:
-    """Whether a member of likelihood `own` is surely present with more than this probability; see `by_means`."""
+def _exceeds(logs: Floats, people: Ints, own: float, share: float, present: int) -> bool:
+    """Whether a member of log-likelihood `own` is surely present with more than this probability; see `by_means`."""
     if share <= 0.0 or share >= 1.0:
         return share <= 0.0
-    return _others(likely, people, own, share) <= present - 1
+    return _others(logs, people, own, share) <= present - 1
 
 
 @inner
-def _stays_below(likely: Floats, people: Ints, own: float, share: float, present: int) -> bool:
-    """Whether a member of likelihood `own` is surely present with less than this probability; see `by_means`."""
+def _stays_below(logs: Floats, people: Ints, own: float, share: float, present: int) -> bool:
+    """Whether a member of log-likelihood `own` is surely present with less than this probability; see `by_means`."""
     if share <= 0.0 or share >= 1.0:
         return share >= 1.0
-    return _others(likely, people, own, share) >= present
+    return _others(logs, people, own, share) >= present
 
 
 @inner
-def _by_means(likely: Floats, people: Ints, present: int, low: float, high: float) -> int:
+def _by_means(logs: Floats, people: Ints, present: int, low: float, high: float) -> int:
     """What the means of the others of its least and its most likely member tell of a group."""
-    most, least = 0.0, np.inf
-    for one in likely:
+    most, least = -np.inf, np.inf
+    for one in logs:
         most = max(most, one)
         least = min(least, one)
-    if least == 0.0:
+    if least == -np.inf:
         return FAILS if low > 0.0 else UNDECIDED
     more, less = 1.0 + UNSURE, 1.0 - UNSURE
-    if _exceeds(likely, people, most, high * more, present):
+    if _exceeds(logs, people, most, high * more, present):
         return FAILS
-    if _stays_below(likely, people, least, low * less, present):
+    if _stays_below(logs, people, least, low * less, present):
         return FAILS
-    below = _stays_below(likely, people, most, high * less, present)
-    if below and _exceeds(likely, people, least, low * more, present):
+    below = _stays_below(logs, people, most, high * less, present)
+    if below and _exceeds(logs, people, least, low * more, present):
         return HOLDS
     return UNDECIDED
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@outer
 def by_means(
-    likely: Floats, people: Ints, start: Ints, groups: Ints, present: Ints, bounds: Floats
+    logs: Floats, people: Ints, start: Ints, groups: Ints, present: Ints, bounds: Floats
 ) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """What the means say about whether everybody of some groups is within the bounds: (groups asked for,).
+
+    `logs` are logarithms of likelihoods, -inf of 0.
 
     Let R be e_{n-1} / e_n of the others of a group, whose odds of presence are then R times its likelihood. Tilt all
     odds by a factor. If the expected number of others present is n - 1, that is also the likeliest number (Darroch
@@ -205,23 +214,23 @@ def by_means(
     verdict = np.empty(len(groups), np.int8)
     for i in range(len(groups)):
         inside = slice(start[groups[i]], start[groups[i] + 1])
-        verdict[i] = _by_means(likely[inside], people[inside], present[groups[i]], bounds[0], bounds[1])
+        verdict[i] = _by_means(logs[inside], people[inside], present[groups[i]], bounds[0], bounds[1])
     return verdict
 
 
 @inner
-def _within(likely: Floats, people: Ints, present: int, low: float, high: float) -> bool:
+def _within(logs: Floats, people: Ints, present: int, low: float, high: float) -> bool:
     """Whether everybody of a group is within the bounds."""
-    odds, many = likely[likely > 0] / likely.max(), people[likely > 0]
-    if len(odds) < len(likely) and low > 0:
+    possible = logs > -np.inf
+    if low > 0 and not possible.all():
         return False
-    least, most = _extremes(odds, many, present, odds.min(), 1.0)
+    least, most = _extremes(logs[possible], people[possible], present)
     return least >= low * (1 - TOLERANCE) and most <= high * (1 + TOLERANCE)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@outer
 def within_bounds(
-    likely: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats
+    logs: Floats, people: Ints, start: Ints, present: Ints, bounds: Floats
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether everybody of each group is within the bounds; not all of a group are equally likely.
 
@@ -230,25 +239,24 @@ def within_bounds(
     verdict = np.zeros(len(present), np.bool_)
     for g in range(len(present)):
         inside = slice(start[g], start[g + 1])
-        verdict[g] = _within(likely[inside], people[inside], present[g], bounds[0], bounds[1])
+        verdict[g] = _within(logs[inside], people[inside], present[g], bounds[0], bounds[1])
     return verdict
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def existences(likely: Floats, many: Ints, start: Ints, present: Ints) -> Floats:
+@outer
+def existences(logs: Floats, many: Ints, start: Ints, present: Ints) -> Floats:
     """`existence` for many groups: entries are sorted by group, and each stands for `many` members: (entries,).
 
-    All likelihoods are positive, and no group has more present than members.
+    `logs` are logarithms of likelihoods above 0, and no group has more present than members.
     """
-    result = np.empty(len(likely))
+    result = np.empty(len(logs))
     for g in range(len(present)):
         a, b, n = start[g], start[g + 1], present[g]
         total = many[a:b].sum()
         if b - a == 1 or n in (0, total):
             result[a:b] = n / total
             continue
-        odds = likely[a:b] / likely[a:b].max()
-        odds = odds * _tilted(odds, many[a:b], n)
+        odds = _tilted(logs[a:b] - logs[a:b].max(), many[a:b], n)
         mass, room, part = np.zeros(total + 2), np.zeros(total + 2), np.zeros(total + 2)
         low, high = _successes(odds, many[a:b], mass, room, part)
         for i in range(a, b):

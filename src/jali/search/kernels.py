@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jali.principles.counts import Bools, Ints
 from jali.search.disclosure_kernels import safe_alone
-from jali.search.jit import inner, njit
+from jali.search.jit import inner
 from jali.search.mondrian_rules import (
     CLOSENESS,
     COLUMN,
@@ -39,9 +39,7 @@ __all__ = [
     "Work",
     "heapsort",
     "holds",
-    "inner",
     "level_of",
-    "njit",
     "sort",
     "span",
     "tally",

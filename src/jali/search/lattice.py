@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,11 +15,11 @@ from jali.errors import InfeasibleError, InputError, nearest
 from jali.principles.base import Principle, hold, show
 from jali.progress import Step
 from jali.search.feasible import merging_never_breaks, require_feasible
-from jali.search.frontier import below, frontier
+from jali.search.frontier import Levels, below, frontier
 from jali.search.groups import Partition, levels_of
-from jali.search.metrics import METRICS, Bools, Costing, Costs, Metric
+from jali.search.metrics import METRICS, Bools, Costing, Metric
 from jali.search.suppress import breaking, first_union_that_holds
-from jali.search.tally import Levels, Roller, Tallies, Tally
+from jali.search.tally import Roller, Tallies, Tally
 from jali.show import html_table
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
@@ -84,7 +84,7 @@ class Lattice:
     ) -> None:
         self.table, self.principles, self.on_step = table, principles, on_step
         self.roller = Roller(table)
-        self.tallies = Tallies(self.roller, self.roller.bottom)
+        self.tallies = Tallies(self.roller)
         self.top = self.roller.top
         self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
         if self.nodes > largest:
@@ -122,19 +122,25 @@ class Lattice:
         """The counts of a node, rolled up from the nearest finer node that is still at hand."""
         return self.tallies.get(node)
 
-    def small(self, node: Levels) -> int:
-        """How many rows of a node lie in groups too small for any of the principles to hold."""
+    def large_enough(self, node: Levels, budget: int = 0) -> bool:
+        """Whether at most `budget` rows of a node lie in groups too small for any of the principles to hold."""
+        if self.least <= 1:
+            return True
         sizes = self.roller.sizes(self.roller.bottom, node)
-        return int(sizes[sizes < self.least].sum())
+        return int(sizes[sizes < self.least].sum()) <= budget
 
     def satisfied(self, node: Levels) -> bool:
         """Whether every group of the node keeps every promise."""
         self._step()
-        if self.least > 1 and self.small(node):
+        if not self.large_enough(node):
             return False
         if self.table.frequencies.person is None and all(p.judges_size_alone for p in self.principles):
             return True
-        return not bool(self.failing(self.tally(node)).any())
+        tally = self.tallies.rolled(node)
+        holds = not bool(self.failing(tally).any())
+        if not holds or not self.monotone:
+            self.tallies.keep(tally)
+        return holds
 
     # -- the minimal nodes ------------------------------------------------------------------------------------
 
@@ -180,9 +186,8 @@ class Lattice:
         costing = Costing(self.table)
         budget = int(suppress * self.table.rows)
         if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
-            ranked = [self._ranked(costing, metric, node, budget) for node in self.minimal()]
-            _, node, hidden = min((r for r in ranked if r is not None), key=lambda r: r[0])
-            return node, hidden
+            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in self.minimal())
+            return node, np.zeros(self.tally(node).groups, dtype=bool)
         return self._best_first(costing, metric, budget)
 
     def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
@@ -200,7 +205,7 @@ class Lattice:
         are: rows in groups too small for any principle only become more further down, so everything below
         the frontier of too many of them is out; and what a node costs at the least only grows upwards.
         """
-        heap: list[tuple[float, Levels, bool]] = [(0.0, node, False) for node in self._large_enough(budget)]
+        heap: list[tuple[float, Levels, bool]] = [(0.0, node, False) for node in self._finest(budget)]
         heapq.heapify(heap)
         seen = {node for _, node, _ in heap}
         best: Ranked | None = None
@@ -209,7 +214,7 @@ class Lattice:
             if best is not None and bound > best[0][0]:
                 break
             if not known:
-                own = max(bound, round(self._at_least(costing, metric, node), 12) - 1e-12)
+                own = max(bound, round(self._unsuppressed(costing, metric, node), 12) - 1e-12)
                 heapq.heappush(heap, (own, node, True))
                 continue
             self._step()
@@ -224,18 +229,23 @@ class Lattice:
             raise self._none_holds(budget)
         return best[1], best[2]
 
-    def _at_least(self, costing: Costing, metric: Metric, node: Levels) -> float:
-        """What a node costs, whatever is suppressed: suppression only raises every cost but KL."""
-        if metric == "kl":
-            return costing.kl_at_least(node, self.roller.cell_weights(self.tallies.nearest(node), node))
-        tally = self.tally(node)
-        return costing.price(tally, np.zeros(tally.groups, dtype=bool), metric)
+    def cost(self, costing: Costing, metric: Metric, node: Levels) -> float:
+        """What a node costs when nothing is suppressed."""
+        if metric == "kl" and self.table.weight is not None:
+            tally = self.tally(node)
+            return costing.price(tally, np.zeros(tally.groups, dtype=bool), metric)
+        return self._unsuppressed(costing, metric, node)
 
-    def _large_enough(self, budget: int) -> list[Levels]:
+    def _unsuppressed(self, costing: Costing, metric: Metric, node: Levels) -> float:
+        """What a node costs at the least, whatever is suppressed: suppression only raises every cost but KL."""
+        count = self.roller.cell_weights if metric == "kl" else self.roller.sizes
+        return costing.unsuppressed(metric, node, count(self.tallies.nearest(node), node))
+
+    def _finest(self, budget: int) -> list[Levels]:
         """The finest nodes in which at most `budget` rows lie in groups too small for any of the principles."""
         if self.least <= 1:
             return [tuple(0 for _ in self.top)]
-        return frontier(self.top, lambda node: self.small(node) <= budget)
+        return frontier(self.top, lambda node: self.large_enough(node, budget))
 
     def suppression(self, tally: Tally, budget: int) -> Bools | None:
         """Which groups must be suppressed so that all groups hold, the suppressed one too; None if too many.
@@ -273,9 +283,10 @@ class Lattice:
 
     def node(self, levels: Levels, costing: Costing) -> Node:
         """A node with its costs."""
-        tally = self.tally(levels)
-        costs: Costs = costing.prices(tally, np.zeros(tally.groups, dtype=bool))
-        return Node(levels_of(self.table, levels), tally.groups, int(tally.rows.min()), 0, **asdict(costs))
+        rows = self.roller.sizes(self.roller.bottom, levels)
+        rows = rows[rows > 0].astype(np.int64)
+        costs = {metric: self.cost(costing, metric, levels) for metric in METRICS}
+        return Node(levels_of(self.table, levels), len(rows), int(rows.min()), 0, **costs)
 
 
 def _lowest(nodes: list[Levels]) -> list[Levels]:

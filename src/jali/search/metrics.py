@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.search.tally import Levels, Tally, added
+from jali.search.frontier import Levels
+from jali.search.tally import Tally, added
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -43,8 +44,10 @@ class Costing:
         self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
         self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
         self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
+        self._mean_shares: list[list[float]] = []  # (column, level): its mean over the rows
         codes = frequencies.codes
         by_combination = added(frequencies.combination, frequencies.weight, len(codes))
+        rows = added(frequencies.combination, frequencies.rows, len(codes))
         for at, column in enumerate(table.quasi):
             hierarchy = table.hierarchy(column.name)
             mask = column.mask(table.domain)
@@ -57,6 +60,8 @@ class Costing:
             )
             whole = max(float(mask.sum()) - 1, 1.0)
             self._shares.append([(s - 1) / whole for s in sizes])
+            held = np.bincount(codes[:, at], weights=rows, minlength=len(mask)) / self.rows
+            self._mean_shares.append([float(held @ share[m]) for share, m in zip(self._shares[-1], maps, strict=True)])
         self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
 
     def log_area(self, tally: Tally) -> Floats:
@@ -75,14 +80,27 @@ class Costing:
         """One cost of a node when the groups in `hidden` are suppressed."""
         return float(getattr(self, metric)(tally, hidden))
 
-    def kl_at_least(self, levels: Levels, cells: Floats) -> float:
+    def unsuppressed(self, metric: Metric, levels: Levels, amounts: Floats) -> float:
+        """One cost of a node when nothing is suppressed, from the its groups' rows or, for KL, its cells' weights.
+
+        Where rows are published with the mean weight of their group, KL is at least so much.
+        """
+        if metric == "kl":
+            return self._kl_at_least(levels, amounts)
+        if metric == "height":
+            return float(sum(levels))
+        if metric == "loss":
+            return _mean_loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
+        return _dot(amounts, amounts) if metric == "discernibility" else self.rows / int(np.count_nonzero(amounts))
+
+    def _kl_at_least(self, levels: Levels, cells: Floats) -> float:
         """The least KL-divergence of a node, from the weights of its cells; never less further up the lattice.
 
         Whatever is inferred is constant over each box and value, and among such distributions the table's own shares of
         boxes and values, spread evenly, come closest (Gibbs).
         """
         area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
-        return self.entropy_term + float(np.log(self.total)) - float(cells @ np.log(cells)) / self.total + area
+        return self.entropy_term + float(np.log(self.total)) - _dot(cells, np.log(cells)) / self.total + area
 
     def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
         """For each entry the sum of its cell: several people of a group may have the same value."""
@@ -95,7 +113,7 @@ class Costing:
     def discernibility(self, tally: Tally, hidden: Bools) -> float:
         """The sum over rows of their group's rows; a suppressed row costs the whole table."""
         sizes = tally.rows[~hidden].astype(np.float64)
-        return float(sizes @ sizes) + float(tally.rows[hidden].sum()) * self.rows
+        return _dot(sizes, sizes) + float(tally.rows[hidden].sum()) * self.rows
 
     def average(self, tally: Tally, hidden: Bools) -> float:
         """Rows per group; the suppressed rows are one group."""
@@ -112,8 +130,8 @@ class Costing:
         """
         weight = tally.weight
         density = self._density(tally, hidden)
-        logs = np.log(density, out=np.zeros_like(density), where=weight > 0)  # rows of weight 0 say nothing
-        return self.entropy_term - float(weight @ logs) / self.total
+        density[weight == 0] = 1.0  # rows of weight 0 say nothing
+        return self.entropy_term - _dot(weight, np.log(density)) / self.total
 
     def _density(self, tally: Tally, hidden: Bools) -> Floats:
         """F* at each entry: the mass that a point of the entry's group and value receives."""
@@ -144,10 +162,7 @@ class Costing:
 
     def loss(self, tally: Tally, hidden: Bools) -> float:
         """ARX's loss: the geometric mean over columns of 1 + the mean share of values covered, minus 1."""
-        product = 1.0
-        for share in self.column_losses(tally, hidden):
-            product *= 1.0 + share
-        return float(product ** (1.0 / len(tally.levels)) - 1.0)
+        return _mean_loss(self.column_losses(tally, hidden))
 
     def column_losses(self, tally: Tally, hidden: Bools) -> list[float]:
         """For each quasi-identifier the mean over rows of (values covered − 1) / (values − 1)."""
@@ -157,6 +172,15 @@ class Costing:
             share = np.where(hidden, self._shares[column][-1][0], share)
             result.append(float(share @ tally.rows) / self.rows)
         return result
+
+
+def _mean_loss(shares: list[float]) -> float:
+    return float(math.prod(1.0 + share for share in shares) ** (1.0 / len(shares)) - 1.0)
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    """The sum of products, added up here: to share so few among threads, as `@` does, takes longer than the sum."""
+    return float((one * other).sum())
 
 
 def _merged_weight(table: Table) -> Floats:

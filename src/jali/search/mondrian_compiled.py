@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,9 +29,9 @@ def grow_compiled(
     on_step: Step, similarity: Similarity = "box",
 ) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
-    _prepare_cache()
     from jali.search.mondrian_kernels import grow
 
+    prepare(grow, "the partitioning")
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     units, total = len(work.order), int(work.item[1].sum())
     checked = done = 0
@@ -110,14 +108,3 @@ def run_tasks(task: Task, units: int, threads: int, heard: Callable[[int, int], 
                 heard(checked, done)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _prepare_cache() -> None:
-    """Before the first call: see that the kernels on disk are those of this source."""
-    if "jali.search.mondrian_kernels" in sys.modules:
-        return
-    from jali.search.mondrian_kernels import grow
-
-    here = Path(__file__).parent
-    sources = [here / "kernels.py", here / "disclosure_kernels.py", *here.glob("mondrian*.py")]
-    prepare(grow.stats.cache_path, "mondrian_kernels.grow-*.nbi", sources, "the partitioning")

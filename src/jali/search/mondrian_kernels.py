@@ -12,7 +12,8 @@ import numpy as np
 
 from jali.principles.counts import Ints
 from jali.search import kernels as k
-from jali.search.kernels import Desk, Work, inner, njit, sort, span
+from jali.search.jit import inner, outer
+from jali.search.kernels import Desk, Work, sort, span
 from jali.search.mondrian_plan import DIGITS
 from jali.search.mondrian_splits import try_column
 
@@ -209,7 +210,7 @@ def _divide(work: Work, desk: Desk, lo: int, hi: int, edges: Ints) -> int:
     return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def grow(work: Work, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     """Split a segment until nothing more is allowed, or once only if it has more items than `small`.
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,10 +28,10 @@ def grow_safe_compiled(
     threads: int, on_step: Step, similarity: Similarity = "box",
 ) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
-    _prepare_cache()
     from jali.search.safety_kernels import CHECKED, DONE, ENLARGE, NEAR, PEOPLE, VERDICT, grow_safely
     from jali.search.safety_tree import empty_tree, grown
 
+    prepare(grow_safely, "the partitioning by safety")
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     column = int(rules.rule[COLUMN, rules.rule[KIND] == SAFETY][0])
     total, half = int(work.item[1].sum()), 0
@@ -90,14 +88,3 @@ def _allowed(queue: Queue, tree: Floats, parts: Ints, safety: Safety) -> bool:
 def exceeds(rows: Ints, k: int, bound: Fraction) -> bool:
     """Whether the least ratio of groups, people and largest counts in a row each, exceeds the bound, exactly."""
     return least_ratio(Buckets(rows[:, 0], np.ascontiguousarray(rows[:, 1:].T)), k) > bound
-
-
-def _prepare_cache() -> None:
-    """Before the first call: see that the kernels on disk are those of this source."""
-    if "jali.search.safety_kernels" in sys.modules:
-        return
-    from jali.search.safety_kernels import grow_safely
-
-    here = Path(__file__).parent
-    sources = [here / "jit.py", *here.glob("*kernels.py"), here / "safety_tree.py", *here.glob("mondrian*.py")]
-    prepare(grow_safely.stats.cache_path, "safety_kernels.*.nbi", sources, "the partitioning by safety")

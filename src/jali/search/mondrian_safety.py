@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -22,9 +20,9 @@ class SafetyJudge:
     """Allows a split as long as all groups together are safe; equal groups are not told apart."""
 
     def __init__(self, safety: Safety, whole: Counts) -> None:
-        _prepare_cache()
         from jali.search.safety_tree import empty_tree, grown, put, ratio_if
 
+        prepare(put, "the partitioning by safety")
         self._put, self._ratio_if, self._grown = put, ratio_if, grown
         self.safety, self.k, self.bound = safety, safety.k, safety.ratio
         self.tree = empty_tree(1, self.k)
@@ -102,14 +100,3 @@ def judge_of(principles: Sequence[Principle], whole: Counts) -> Judge | None:
     """The judge of the principles about all groups at once; None where there are none."""
     judges = [SafetyJudge(safety, whole) for safety in safeties_of(principles)]
     return Judges(judges) if judges else None
-
-
-def _prepare_cache() -> None:
-    """Before the first call: see that the kernels on disk are those of this source."""
-    if "jali.search.safety_tree" in sys.modules:
-        return
-    from jali.search.safety_tree import put
-
-    here = Path(__file__).parent
-    sources = [here / "jit.py", here / "disclosure_kernels.py", here / "safety_tree.py"]
-    prepare(put.stats.cache_path, "safety_tree.*.nbi", sources, "the partitioning by safety")

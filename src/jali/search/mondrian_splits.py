@@ -10,12 +10,12 @@ import numpy as np
 
 from jali.principles.counts import Bools
 from jali.search import kernels as k
+from jali.search.jit import inner
 from jali.search.kernels import (
     Desk,
     Work,
     heapsort,
     holds,
-    inner,
     level_of,
     sort,
     tally,

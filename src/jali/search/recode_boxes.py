@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.principles.counts import Floats, Ints
-from jali.search.kernels import SEEN, WHOLE, holds, inner, njit
+from jali.search.jit import inner
+from jali.search.kernels import SEEN, WHOLE, holds
 from jali.search.mondrian_rules import Rules
 from jali.search.recode_plan import JOINT, NODES, OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
-
-outer = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-"""For kernels that Python calls."""
 
 LESS = 1e-9
 """A cost is lower only if it is lower by this much, so that rounding decides nothing."""

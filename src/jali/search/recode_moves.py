@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jali.principles.counts import Floats, Ints
-from jali.search.kernels import inner
+from jali.search.jit import inner, outer
 from jali.search.mondrian_rules import Rules
 from jali.search.recode_boxes import (
     LESS,
@@ -22,7 +22,6 @@ from jali.search.recode_boxes import (
     join,
     joint_costs,
     new_boxes,
-    outer,
     place,
     tally,
     verdict,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from jali.principles.counts import Ints
-from jali.search.kernels import inner
+from jali.search.jit import inner, outer
 from jali.search.mondrian_rules import Rules
-from jali.search.recode_boxes import Entries, outer, tally, verdict
+from jali.search.recode_boxes import Entries, tally, verdict
 from jali.search.recode_plan import OFFSET, SIZE, Layout
 
 KEY, TURN, PEOPLE, NUMBER, HEAD = range(5)

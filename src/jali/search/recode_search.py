@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +50,9 @@ class Search:
     def __init__(
         self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step
     ) -> None:
-        prepare_kernels()
+        from jali.search.recode_peel import peel
+
+        prepare(peel, "local recoding")
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
         self.frequencies = table.frequencies
         self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
@@ -268,16 +269,6 @@ def _those(f: Frequencies, kept: Bools) -> Frequencies:
     )
 
 
-@cache
-def prepare_kernels() -> None:
-    """Before the first call: see that the kernels on disk are those of this source."""
-    from jali.search.recode_peel import peel
-
-    here = Path(__file__).parent
-    sources = [here / "kernels.py", here / "mondrian_rules.py", *here.glob("recode*.py")]
-    prepare(peel.stats.cache_path, "recode_*.nbi", sources, "local recoding")
-
-
 def first_numbers(group: Ints, last: int | None = None) -> Ints:
     """Groups numbered by their first combination; one of them may have to be the last."""
     known, first, number = np.unique(group, return_index=True, return_inverse=True)
@@ -316,13 +307,12 @@ def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | No
     most = (reached if search.objective == "kl" else 1.0 - reached) - 1e-9
 
     def cost(node: tuple[int, ...]) -> float:
-        tally = lattice.tally(node)
-        shown = np.zeros(tally.groups, dtype=bool)
         if search.objective == "kl":
-            return costing.price(tally, shown, "kl")
-        return float(np.mean(costing.column_losses(tally, shown)))
+            return lattice.cost(costing, "kl", node)
+        tally = lattice.tally(node)
+        return float(np.mean(costing.column_losses(tally, np.zeros(tally.groups, dtype=bool))))
 
-    if all(cost(node) >= most for node in frontier(lattice.top, lambda node: lattice.small(node) == 0)):
+    if all(cost(node) >= most for node in frontier(lattice.top, lattice.large_enough)):
         return None
     try:
         if search.objective == "kl":

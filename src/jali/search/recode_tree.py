@@ -11,8 +11,8 @@ from math import log
 import numpy as np
 
 from jali.principles.counts import Bools, Floats, Ints
-from jali.search.kernels import inner
-from jali.search.recode_boxes import LESS, Boxes, fill, join, joint_costs, new_boxes, outer, price
+from jali.search.jit import inner, outer
+from jali.search.recode_boxes import LESS, Boxes, fill, join, joint_costs, new_boxes, price
 from jali.search.recode_plan import Layout
 
 

@@ -20,7 +20,7 @@ from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case_exact import MARGIN
 from jali.search import kernels as k
 from jali.search.disclosure_kernels import free_vector, rank_seen
-from jali.search.jit import inner, njit
+from jali.search.jit import inner, outer
 from jali.search.kernels import Desk, Work, heapsort
 from jali.search.mondrian_kernels import bounds_of, close_group, desk_of, open_group, place, ranked
 from jali.search.mondrian_splits import try_column
@@ -171,7 +171,7 @@ def _parts(queue: Queue, key: int, parts: Ints) -> int:
     return many
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def look_ahead(work: Work, queue: Queue, column: int, lo: int, hi: int, small: int) -> tuple[Ints, int, int]:
     """Split the node of a segment as often as each part allows, or once only if it has more items than `small`.
 
@@ -209,7 +209,7 @@ def _enter(work: Work, desk: Desk, queue: Queue, column: int, key: int, edges: I
         _push(queue, key)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def describe_all(work: Work, queue: Queue, column: int) -> None:
     """Make the whole table the first node."""
     items = len(work.order)
@@ -217,7 +217,7 @@ def describe_all(work: Work, queue: Queue, column: int) -> None:
     _describe(work, desk_of(work, items), column, 0, items, queue.row[2 * items])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def grow_safely(work: Work, queue: Queue, tree: Floats, column: int, bound: float, parts: Ints) -> tuple[int, int]:
     """Split groups until nothing more is allowed, or there is something to say: why, and how many parts it is about.
 

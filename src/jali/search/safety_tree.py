@@ -12,7 +12,7 @@ import numpy as np
 
 from jali.principles.counts import Floats
 from jali.search.disclosure_kernels import FAR
-from jali.search.jit import inner, njit
+from jali.search.jit import inner, outer
 
 FREE, TARGET = range(2)
 """The two vectors of a node."""
@@ -73,13 +73,13 @@ def grown(tree: Floats) -> Floats:
     return larger
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def put(tree: Floats, leaf: int, vectors: Floats) -> None:
     """`put_leaf`, for Python."""
     put_leaf(tree, leaf, vectors)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@outer
 def ratio_if(tree: Floats, leaf: int, parts: Floats) -> float:
     """The least ratio of all groups if a leaf were replaced by these parts: (parts, 2, k + 1)."""
     together, room = parts[0].copy(), np.empty((2, 2, parts.shape[2]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from jali.encoding.table import Table
 from jali.principles.counts import Counts, Ints
+from jali.search.frontier import Levels
 
 Floats = NDArray[np.float64]
-Levels = tuple[int, ...]
 
 
 def added(index: NDArray[np.integer], amount: NDArray[np.number], length: int = 0) -> Floats:
@@ -140,13 +139,14 @@ class Roller:
         return rank[key] - 1, int(rank[-1])
 
     def cell_weights(self, finer: Tally, levels: Levels) -> Floats:
-        """The weight of each group and sensitive value at the levels, in no particular order."""
-        number, groups = self.numbers(finer, levels)
+        """The weight of each group and sensitive value at the levels, in no particular order; cheaper than a tally."""
+        key, space = self.keys(finer, levels)
         values = len(self.frequencies.joint)
-        key = number[finer.group] * values + finer.value
-        if groups * values > max(_DENSE, 4 * len(key)):
-            _, key = np.unique(key, return_inverse=True)
-        weight = added(key, finer.weight)
+        cell = key.astype(np.int64)[finer.group] * values + finer.value if space * values < 2**62 else None
+        if cell is None or space * values > max(_DENSE, 4 * len(cell)):
+            number, _ = self.numbers(finer, levels)
+            _, cell = np.unique(number[finer.group] * values + finer.value, return_inverse=True)
+        weight = added(cell, finer.weight)
         return weight[weight > 0]
 
     def roll(self, finer: Tally, levels: Levels) -> Tally:
@@ -198,36 +198,42 @@ class Tallies:
 
     LARGEST = 256 << 20  # bytes
 
-    def __init__(self, roller: Roller, finest: Tally) -> None:
+    def __init__(self, roller: Roller) -> None:
         self.roller = roller
-        self._kept: dict[Levels, Tally] = {finest.levels: finest}
-        self._levels = np.array([finest.levels])  # (kept, columns), in the order of _kept
-        self._groups = np.array([finest.groups])
-        self._bytes = 0
+        self._restart([roller.bottom])
+
+    def _restart(self, kept: list[Tally]) -> None:
+        """Have these tallies at hand and no others; the finest is the first and stays."""
+        self._kept = kept
+        self._place = {tally.levels: place for place, tally in enumerate(kept)}
+        self._levels = np.array([tally.levels for tally in kept]).T.copy()  # (columns, room)
+        self._groups = np.array([tally.groups for tally in kept])  # (room,)
+        self._bytes = sum(tally.nbytes for tally in kept[1:])
 
     def get(self, levels: Levels) -> Tally:
-        """The tally of a node."""
-        found = self._kept.get(levels)
-        if found is None:
-            found = self.roller.roll(self.nearest(levels), levels)
-            self._keep(found)
-        return found
+        """The tally of a node, which is kept."""
+        place = self._place.get(levels)
+        return self.keep(self.rolled(levels)) if place is None else self._kept[place]
+
+    def rolled(self, levels: Levels) -> Tally:
+        """The tally of a node, which is not kept."""
+        return self.roller.roll(self.nearest(levels), levels)
 
     def nearest(self, levels: Levels) -> Tally:
         """The smallest tally at hand that is nowhere coarser."""
-        finer = (self._levels <= np.array(levels)).all(axis=1)
-        index = int(np.argmin(np.where(finer, self._groups, np.iinfo(np.int64).max)))
-        return self._kept[tuple(self._levels[index].tolist())]
+        many = len(self._kept)
+        finer = (self._levels[:, :many] <= np.array(levels)[:, None]).all(axis=0)
+        return self._kept[int(np.argmin(np.where(finer, self._groups[:many], np.iinfo(np.int64).max)))]
 
-    def _keep(self, tally: Tally) -> None:
-        self._kept[tally.levels] = tally
+    def keep(self, tally: Tally) -> Tally:
+        """Have the tally at hand from now on; where there is no more room, the older half is forgotten."""
+        if self._bytes + tally.nbytes > self.LARGEST:
+            self._restart([self._kept[0], *self._kept[1 + len(self._kept) // 2 :]])
+        place = len(self._kept)
+        if place == len(self._groups):  # twice the room
+            self._levels, self._groups = np.tile(self._levels, 2), np.tile(self._groups, 2)
+        self._levels[:, place], self._groups[place] = tally.levels, tally.groups
+        self._place[tally.levels] = place
+        self._kept.append(tally)
         self._bytes += tally.nbytes
-        while self._bytes > self.LARGEST and len(self._kept) > 2:
-            oldest = next(itertools.islice(self._kept, 1, None))  # the first is the finest, which stays
-            self._bytes -= self._kept.pop(oldest).nbytes
-        if len(self._kept) == len(self._groups) + 1:
-            self._levels = np.vstack([self._levels, tally.levels])
-            self._groups = np.append(self._groups, tally.groups)
-        else:
-            self._levels = np.array(list(self._kept))
-            self._groups = np.array([t.groups for t in self._kept.values()])
+        return tally

@@ -1,0 +1,79 @@
+"""Which values of the holder's own column each published cell covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jali.encoding import values as v
+from jali.encoding.hierarchy import ROOT
+from jali.encoding.table import Column
+from jali.errors import InputError
+from jali.principles.counts import Ints
+from jali.releases.published import Published
+
+
+def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
+    """Which values of the holder's column each shown node covers: (nodes + 1,) starts and members."""
+    facts = published.facts
+    assert facts is not None
+    covered = _covered(facts, column)
+    position = {label: i for i, label in enumerate(facts["labels"])}
+    every = np.arange(len(column.values))
+    hidden = facts.get("hidden", False)
+    members = [
+        every if hidden and label == ROOT else covered(position[label]) for label in published.labels.to_pylist()
+    ]
+    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    return start, np.concatenate(members).astype(np.int64)
+
+
+def _covered(facts: Mapping[str, Any], column: Column) -> Callable[[int], Ints]:
+    """For a node of the display, by its number: the values of the holder's column that it covers, in their order."""
+    if "members" in facts:
+        codes = {text: code for code, text in enumerate(column.labels.to_pylist())}
+        code = [codes.get(leaf, -1) for leaf in facts["leaves"]]
+        return lambda node: np.array(sorted(code[i] for i in facts["members"][node] if code[i] >= 0), dtype=np.int64)
+    if facts["display"] == "interval":
+        return _covered_numbers(facts, column)
+    return _covered_nodes(facts, column)
+
+
+def _covered_numbers(facts: Mapping[str, Any], column: Column) -> Callable[[int], Ints]:
+    numbers = v.numbers(column.values)
+    assert numbers is not None
+    missing = np.flatnonzero(np.isnan(numbers))
+    order = np.argsort(numbers, kind="stable")
+    known = numbers[order[: len(order) - len(missing)]]  # missing ones are sorted last
+
+    def covered(node: int) -> Ints:
+        low, high = facts["low"][node], facts["high"][node]
+        some = slice(0, 0)
+        if low is not None:
+            some = slice(int(np.searchsorted(known, low)), int(np.searchsorted(known, high, side="right")))
+        return np.sort(np.concatenate([order[some], missing if facts["missing"][node] else missing[:0]]))
+
+    return covered
+
+
+def _covered_nodes(facts: Mapping[str, Any], column: Column) -> Callable[[int], Ints]:
+    """By the hierarchy: a label means the lowest node that has it."""
+    hierarchy = column.hierarchy
+    assert hierarchy is not None
+    place: dict[str | None, tuple[int, int]] = {ROOT: (hierarchy.height, 0)}
+    for level in range(hierarchy.height, -1, -1):
+        place.update((text, (level, node)) for node, text in enumerate(hierarchy.levels[level].texts()))
+    members = [hierarchy.members(level) for level in range(hierarchy.height + 1)]
+
+    def covered(node: int) -> Ints:
+        level, found = place.get(facts["labels"][node], (-1, -1))
+        if level < 0:
+            raise InputError(
+                f'the values of column "{column.name}" in the release are not those of this table',
+                do="use the table that the release was made from, with the same hierarchies",
+            )
+        return members[level][found]
+
+    return covered
