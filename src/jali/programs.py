@@ -30,6 +30,14 @@ class Range(NamedTuple):
     exact: bool
 
 
+class Best(NamedTuple):
+    """The largest value of a sum that was found: a proved limit, whether it is reached, and unknowns that come near."""
+
+    limit: float  # no x passes it
+    exact: bool
+    x: NDArray[np.float64] | None  # (unknowns,) the best that was found; None where time ran out before there was one
+
+
 @dataclass(frozen=True, eq=False)
 class Sums:
     """What is known of unknown amounts x ≥ 0: low ≤ A·x ≤ high for each row of the sparse matrix A."""
@@ -58,14 +66,21 @@ class Sums:
         found = self._least(np.zeros(self.unknowns), deadline)
         return None if found is not None and not found[1] else found is not None
 
-    def _least(self, objective: NDArray[np.float64], deadline: float) -> tuple[float, bool] | None:
-        """A proved lower bound of objective·x and whether it is reached; None where no x fits."""
+    def best(self, objective: NDArray[np.float64], *, deadline: float = math.inf, gap: float = 0.0) -> Best | None:
+        """An x with the largest objective·x, or one within a share `gap` of it; None where no x fits."""
+        found = self._least(-np.asarray(objective, dtype=np.float64), deadline, gap)
+        return None if found is None else Best(-found[0], found[1], found[2])
+
+    def _least(
+        self, objective: NDArray[np.float64], deadline: float, gap: float = 0.0
+    ) -> tuple[float, bool, NDArray[np.float64] | None] | None:
+        """A proved lower bound of objective·x, whether it is reached, and the best x; None where no x fits."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            return -math.inf, False
+            return -math.inf, False, None
         weight = np.ones(len(self.row)) if self.weight is None else self.weight
         matrix = csr_array((weight, (self.row, self.unknown)), shape=(len(self.low), self.unknowns))
         limits = {} if math.isinf(seconds) else {"time_limit": seconds}
@@ -74,14 +89,16 @@ class Sums:
             integrality=np.full(self.unknowns, int(self.whole)),
             bounds=Bounds(0, np.inf if self.most is None else self.most),
             constraints=[LinearConstraint(matrix, self.low, self.high)] if len(self.low) else [],
-            options={"mip_rel_gap": 0.0, **limits},
+            options={"mip_rel_gap": gap, **limits},
         )
         if result.status == _INFEASIBLE:
             return None
         if result.status == _UNBOUNDED:
-            return -math.inf, True
+            return -math.inf, True, None
         done = result.status == _OPTIMAL
-        bound = result.fun if done else result.mip_dual_bound
+        x = None if result.x is None else np.asarray(result.x, dtype=np.float64)
+        bound = result.fun if done and (gap == 0 or not self.whole) else result.mip_dual_bound
         if bound is None or math.isnan(bound):
-            return -math.inf, False
-        return (float(math.ceil(bound - TOLERANCE)) if self.whole and math.isfinite(bound) else float(bound)), done
+            return -math.inf, False, x
+        bound = float(math.ceil(bound - TOLERANCE)) if self.whole and math.isfinite(bound) else float(bound)
+        return bound, done and (gap == 0 or bound == result.fun), x
