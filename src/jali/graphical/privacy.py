@@ -76,9 +76,9 @@ def check(
 ) -> Verdict:
     """Whether the collection may be published: every principle, for all marginals together.
 
-    The `attacker` "quasi" is judged too where the cache is of the table itself. `epsilon` allows the relaxed check where the exact one is too large. `columns` (see `columns_of`) names the values
-    of the sensitive columns, for principles that name some or need their order or tree. To judge many collections,
-    make one `Checker`, which keeps what it found.
+    The `attacker` "quasi" needs a cache of the table itself. `epsilon` allows the relaxed check where the exact one is
+    too large. `columns` (see `columns_of`) names the values of the sensitive columns, for principles that name some or
+    need their order or tree. To judge many collections, make one `Checker`, which keeps what it found.
     """
     names = columns or unnamed_columns(cache)
     return Checker(cache, principles_of(principles), names, epsilon, attacker, seconds).check(collection)
