@@ -86,8 +86,10 @@ def test_the_values_a_belief_counts_on_are_those_that_some_world_gives(case: Any
     some = tuple(Marginal(levels) for levels in collection if levels[-1] == 0)
     profiles = Profiles(cache, cache.domain.sensitive, some)
     here = profiles._open
-    known = profiles._exchanged()[here]
-    possible = profiles.tables.possible(profiles.people[here], known, whole=True, deadline=float("inf"))
+    known = profiles.exchanged(profiles.people[here])
+    possible = profiles.tables.possible(
+        profiles.people[here], whole=True, deadline=float("inf"), near=profiles.exchanged
+    )
     assert not (known & ~possible).any()
     values = cache.counts(Marginal((*[-1] * (len(maps) - 1), 0))).cells[:, 0]
     found = {

@@ -92,8 +92,7 @@ class Fitted:
     @cached_property
     def _people(self) -> Floats:
         """How many people maximum entropy expects in each cell: (cells,)."""
-        none = np.zeros(len(self.cells), dtype=bool)
-        possible = self._tables.possible(self._world, none, whole=False, deadline=self.deadline)
+        possible = self._tables.possible(self._world, whole=False, deadline=self.deadline)
         return self._tables.expected(possible, self.deadline)
 
     def finding(self, rule: Rule, sensitive: tuple[int, ...], joint: NDArray[np.int32]) -> Finding:

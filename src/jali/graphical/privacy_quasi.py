@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,8 +105,7 @@ class Profiles:
         first = self._rows(self.tables.expected(self.tables.limits[1] > 0, deadline, rounds=ROUGH))
         if any(self._clearly_broken(rule, first) for rule in rules):
             return [self._finding(rule, first) for rule in rules]
-        world, known = self.people[self._open], self._exchanged()[self._open]
-        possible = self.tables.possible(world, known, whole=True, deadline=deadline)
+        possible = self.tables.possible(self.people[self._open], whole=True, deadline=deadline, near=self.exchanged)
         belief = self._rows(self.tables.expected(possible, deadline))
         return [self._finding(rule, belief) for rule in rules]
 
@@ -120,39 +120,40 @@ class Profiles:
         nearly = levels * (1 + CLEAR) if rule.judged.better == "higher" else levels * (1 - CLEAR)
         return not bool(rule.enough(nearly, FITTED_TIE).all())
 
-    def _exchanged(self) -> Bools:
-        """Values that some people of a profile have once four groups of people exchange two values: (profiles, values).
+    def exchanged(self, world: NDArray[Any]) -> Bools:
+        """The open cells that have anybody in a table that four people of this one make when they exchange two values.
 
         Somebody of (a, b) has t, of (a, b') and (a', b) has s, of (a', b') has t; a stands for the cells of some of the
         marginals, b for those of the others. If each of the four takes the other of s and t, all sums stay.
         """
-        found = np.zeros(self.people.shape, dtype=bool)
+        people = self._rows(world)
+        found = np.zeros(people.shape, dtype=bool)
         every = range(len(self.marginals))
         for size in range(1, len(self.marginals) // 2 + 1):
             for some in itertools.combinations(every, size):
                 others = [i for i in every if i not in some]
                 if len(others) > size or 0 in some:  # halves stand twice
-                    found |= self._exchanged_between(list(some), others)
-        return found
+                    found |= self._exchanged_between(people, list(some), others)
+        return found[self._open]
 
-    def _exchanged_between(self, some: Sequence[int], others: Sequence[int]) -> Bools:
+    def _exchanged_between(self, people: Floats, some: Sequence[int], others: Sequence[int]) -> Bools:
         (left, lefts), (right, rights) = (
-            combine([(self._places[i], self._cells[i][1]) for i in part], len(self.people)) for part in (some, others)
+            combine([(self._places[i], self._cells[i][1]) for i in part], len(people)) for part in (some, others)
         )
         if len(lefts) > len(rights):
             left, lefts, right, rights = right, rights, left, lefts
-        values = self.people.shape[1]
+        values = people.shape[1]
         if len(lefts) ** 2 * len(rights) * values**2 > EXCHANGES:
-            return np.zeros(self.people.shape, dtype=bool)
+            return np.zeros(people.shape, dtype=bool)
         has = np.zeros((values, len(lefts), len(rights)), dtype=np.float32)
-        has[:, left, right] = (self.people > 0).T
-        found = np.zeros(self.people.shape, dtype=bool)
+        has[:, left, right] = (people > 0).T
+        found = np.zeros(people.shape, dtype=bool)
         for s in range(values):
-            lacks = np.flatnonzero(self.people[:, s] == 0)
+            lacks = np.flatnonzero(people[:, s] == 0)
             for t in range(values):
                 if t != s and len(lacks):
                     some_have = (has[s] @ has[t].T > 0).astype(np.float32) @ has[s] > 0
-                    found[lacks, s] |= (self.people[lacks, t] > 0) & some_have[left[lacks], right[lacks]]
+                    found[lacks, s] |= (people[lacks, t] > 0) & some_have[left[lacks], right[lacks]]
         return found
 
     def _finding(self, rule: Rule, rows: Floats) -> Finding:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,15 @@ CORNERS = 6
 
 ANY = 1e6
 """The gap at which an integer program may stop: any table will do."""
+
+
+Near = Callable[[NDArray[Any]], Bools]
+"""From a table to the cells that are known to have anybody in some other table: (cells,) both."""
+
+
+def nothing(world: NDArray[Any]) -> Bools:
+    """Nothing is known of other tables."""
+    return np.zeros(len(world), dtype=bool)
 
 
 class UnclearError(Exception):
@@ -78,18 +89,20 @@ class Tables:
             raise LateError
         return np.rint(best.x).astype(np.int64)
 
-    def possible(self, world: Ints, known: Bools, *, whole: bool, deadline: float) -> Bools:
-        """Which cells have anybody in some table: (cells,). `world` is one, `known` are cells found in another way.
+    def possible(self, world: Ints, *, whole: bool, deadline: float, near: Near = nothing) -> Bools:
+        """Which cells have anybody in some table: (cells,). `world` is a table.
 
-        `whole`: tables of whole people. Otherwise of any shares: the cells where maximum entropy puts anybody.
+        `whole`: tables of whole people. Otherwise of any shares: the cells where maximum entropy puts anybody. `near`
+        tells of cells that have anybody in tables near a given one; it is asked before a program is.
         """
         low, high = self.limits
-        seen = known | (low > 0) | (world > 0)
+        seen = (low > 0) | (world > 0) | near(world)
         for at in np.flatnonzero((high > 0) & ~seen).tolist():
             if not seen[at]:
                 people = self._changed(world, np.array([at]), 1, whole=whole, deadline=deadline)
                 if people is not None:
                     seen |= people > TOLERANCE
+                    seen |= near(people)
         return seen
 
     def fewest(self, row: Ints, k: int, world: Ints, reached: Ints, deadline: float) -> tuple[int, int]:
