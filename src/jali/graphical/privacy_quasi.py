@@ -30,6 +30,7 @@ from jali.graphical.privacy_diversity import Rule
 from jali.graphical.privacy_fitted import FITTED_TIE
 from jali.graphical.privacy_maxent import Finding, worst_row
 from jali.graphical.privacy_tables import Tables
+from jali.principles import DistinctDiversity
 from jali.principles.counts import Bools, Floats, Ints
 
 EXCHANGES = 10**10
@@ -105,7 +106,11 @@ class Profiles:
         first = self._rows(self.tables.expected(self.tables.limits[1] > 0, deadline, rounds=ROUGH))
         if any(self._clearly_broken(rule, first) for rule in rules):
             return [self._finding(rule, first) for rule in rules]
-        possible = self.tables.possible(self.people[self._open], whole=True, deadline=deadline, near=self.exchanged)
+        world = self.people[self._open]
+        known = self._rows(((world > 0) | self.exchanged(world)).astype(np.float64))
+        if all(isinstance(rule.judged, DistinctDiversity) and self._finding(rule, known).holds for rule in rules):
+            return [self._finding(rule, known) for rule in rules]  # more values could only be better
+        possible = self.tables.possible(world, whole=True, deadline=deadline, near=self.exchanged)
         belief = self._rows(self.tables.expected(possible, deadline))
         return [self._finding(rule, belief) for rule in rules]
 

@@ -110,7 +110,13 @@ class Problem:
 
     def verdict(self, masks: Sequence[Mask]) -> Verdict:
         """What the check says of a collection."""
-        return self.checker.check(self.marginals(masks), deadline=math.inf if self.deadline is None else self.deadline)
+        return self.checker.check(self.marginals(masks), deadline=self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """When to give one collection up: with a deadline, after an eighth of the time that is left."""
+        now = time.monotonic()
+        return math.inf if self.deadline is None else now + (self.deadline - now) / 8
 
     def start(self) -> Collection:
         """What the search starts from: the base, which must be safe, or nothing."""

@@ -52,9 +52,9 @@ def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random
         best = exhaustive(problem)
     else:
         raise InputError("no such search", got=repr(search), do=f"choose one of {', '.join(SEARCHES)}")
-    if best or problem.late:
+    if best or not problem.complete:
         best = _better(problem, best, problem.best)
-    if not best and not problem.late:  # nothing lowers the divergence: where all is alike, no level tells more
+    if not best and problem.complete:  # nothing lowers the divergence: where all is alike, no level tells more
         alone = [mask for mask in problem.candidates() if problem.allowed((mask,))]
         best = (max(alone, key=lambda mask: (mask.bit_count(), -mask)),) if alone else ()
     if not best and problem.late:
@@ -193,7 +193,10 @@ def _takes(problem: Problem, model: Model, after: Model, idle: int, random: np.r
 
 def exhaustive(problem: Problem) -> Collection:
     """The best of all safe decomposable collections: every model whose cliques are all safe by themselves."""
-    start, seen = problem.start(), _models(problem)
+    start, candidates = problem.start(), problem.candidates()
+    seen = _models(problem, candidates)
+    if not problem.complete:  # what steepest descent reaches is at hand before the best of all is looked for
+        completed(problem, problem.best, candidates)
     for key in sorted(seen, key=lambda one: (seen[one], sorted(one))):
         masks = tuple(sorted(key))
         if problem.late:
@@ -203,13 +206,13 @@ def exhaustive(problem: Problem) -> Collection:
     return start
 
 
-def _models(problem: Problem) -> dict[frozenset[Mask], float]:
+def _models(problem: Problem, candidates: Sequence[Mask]) -> dict[frozenset[Mask], float]:
     """Every collection that adding nodes and edges leads to, and its divergence.
 
     With a deadline as many as half of the time that is left allows, so that the other half is there to judge them.
     """
     until = problem.halfway
-    alone = set(problem.candidates())
+    alone = set(candidates)
     seen: dict[frozenset[Mask], float] = {}
     waiting = [Model.of(problem.chains, ())]
     while waiting:
