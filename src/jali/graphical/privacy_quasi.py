@@ -14,9 +14,11 @@ than the promise needs. With a single marginal the belief is the share of its ce
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from jali.graphical.privacy_tables import Tables
 from jali.principles import DistinctDiversity
 from jali.principles.counts import Bools, Floats, Ints
 
-EXCHANGES = 10**10
+EXCHANGES = 2 * 10**9
 """Products of numbers that the look for exchanges may take for one way to split the marginals."""
 
 ROUGH = 200
@@ -107,10 +109,11 @@ class Profiles:
         if any(self._clearly_broken(rule, first) for rule in rules):
             return [self._finding(rule, first) for rule in rules]
         world = self.people[self._open]
-        known = self._rows(((world > 0) | self.exchanged(world)).astype(np.float64))
+        near = partial(self.exchanged, deadline=deadline)
+        known = self._rows(((world > 0) | near(world)).astype(np.float64))
         if all(isinstance(rule.judged, DistinctDiversity) and self._finding(rule, known).holds for rule in rules):
             return [self._finding(rule, known) for rule in rules]  # more values could only be better
-        possible = self.tables.possible(world, whole=True, deadline=deadline, near=self.exchanged)
+        possible = self.tables.possible(world, whole=True, deadline=deadline, near=near)
         belief = self._rows(self.tables.expected(possible, deadline))
         return [self._finding(rule, belief) for rule in rules]
 
@@ -125,11 +128,12 @@ class Profiles:
         nearly = levels * (1 + CLEAR) if rule.judged.better == "higher" else levels * (1 - CLEAR)
         return not bool(rule.enough(nearly, FITTED_TIE).all())
 
-    def exchanged(self, world: NDArray[Any]) -> Bools:
+    def exchanged(self, world: NDArray[Any], deadline: float = math.inf) -> Bools:
         """The open cells that have anybody in a table that four people of this one make when they exchange two values.
 
         Somebody of (a, b) has t, of (a, b') and (a', b) has s, of (a', b') has t; a stands for the cells of some of the
-        marginals, b for those of the others. If each of the four takes the other of s and t, all sums stay.
+        marginals, b for those of the others. If each of the four takes the other of s and t, all sums stay. At the
+        deadline no further way to split the marginals is tried.
         """
         people = self._rows(world)
         found = np.zeros(people.shape, dtype=bool)
@@ -137,7 +141,7 @@ class Profiles:
         for size in range(1, len(self.marginals) // 2 + 1):
             for some in itertools.combinations(every, size):
                 others = [i for i in every if i not in some]
-                if len(others) > size or 0 in some:  # halves stand twice
+                if (len(others) > size or 0 in some) and time.monotonic() < deadline:  # halves stand twice
                     found |= self._exchanged_between(people, list(some), others)
         return found[self._open]
 
