@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import adult, angel, disclosure, foundation, marginals, partition, presence, profile, quality, report
+from benchmarks import (
+    adult,
+    angel,
+    attackers,
+    disclosure,
+    foundation,
+    marginals,
+    partition,
+    presence,
+    profile,
+    quality,
+    report,
+)
 
 BENCHMARKS = {
     "foundation": foundation.run,
@@ -16,6 +28,7 @@ BENCHMARKS = {
     "adult": adult.run,
     "angel": angel.run,
     "marginals": marginals.run,
+    "attackers": attackers.run,
     "presence": presence.run,
 }
 

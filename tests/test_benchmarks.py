@@ -15,6 +15,7 @@ SMALL = {
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
     "angel": "angel.ROWS = 3000; angel.speed()",
     "marginals": "marginals.run()",
+    "attackers": "attackers.ROWS = 3000; attackers.LIMIT = 2.0; attackers.run()",
 }
 
 
