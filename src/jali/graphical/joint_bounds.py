@@ -26,7 +26,7 @@ CELLS = 1 << 14
 """Joint cells up to which the programs are solved; beyond, each marginal bounds alone."""
 
 SECONDS = 10.0
-"""How long one question may take; bounds that are not reached by then are still proved."""
+"""How long one question may take; then each marginal bounds alone."""
 
 Groups = Mapping[int, NDArray[np.int64]]
 """For an attribute, the group of each node at its finest level."""
@@ -112,9 +112,9 @@ def bounds(joint: Joint, sure: Bools, maybe: Bools) -> tuple[float, float]:
     least = known.best(-sure.astype(np.float64), deadline=deadline)
     most = known.best(maybe.astype(np.float64), deadline=deadline)
     low, high = 0.0, math.inf
-    if least is not None and math.isfinite(least.limit):
+    if least is not None and least.exact:
         low = float(math.ceil(-least.limit - TOLERANCE))
-    if most is not None and math.isfinite(most.limit):
+    if most is not None and most.exact:
         high = float(math.floor(most.limit + TOLERANCE))
     return max(low, 0.0), high
 
