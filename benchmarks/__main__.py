@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     adult,
     angel,
+    attackers,
     decoding,
     disclosure,
     foundation,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "adult": adult.run,
     "angel": angel.run,
     "marginals": marginals.run,
+    "attackers": attackers.run,
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,

@@ -276,6 +276,7 @@ METHODS: dict[str, dict[str, _Form]] = {
         "seed": _NUMBER,
         "time_limit": _NUMBER,
         "epsilon": _NUMBER,
+        "attacker": _TEXT,
     },
     "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER, **_PDF},
     "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},

@@ -225,6 +225,9 @@ def test_inject_adds_marginals_to_a_release(published: Any) -> None:
     assert result.exit_code == 0, result.stderr
     assert "Saved in more" in result.stdout
     assert "instead of out" in result.stderr
+    weak = published.jali("inject", "out", "job.toml", "-o", "weak", "--attacker", "marginals")
+    assert "everybody's quasi-identifiers and" in result.stdout
+    assert "knows one person's quasi-identifiers" in weak.stdout
     told = json.loads(published.jali("inject", "out", "job.toml", "-o", "more", "--overwrite", "--json", "-q").stdout)
     assert told["kind"] == "marginals"
     assert told["method"]["base"]

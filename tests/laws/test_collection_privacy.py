@@ -336,21 +336,21 @@ def test_every_principle_is_judged_as_the_maximum_entropy_distribution_says(valu
     assert min(seen.values()) >= 10, seen
 
 
-def test_collections_that_are_not_decomposable_are_judged_by_fitting_or_refused() -> None:
-    judged, refused = judged_by_fitting(50, 20)
-    assert judged > refused
-    assert judged > 20
+def test_collections_that_are_not_decomposable_are_all_judged_as_fitting_says() -> None:
+    assert judged_by_fitting(50, 12) > 20
 
 
 @pytest.mark.slow
 def test_thousands_of_verdicts_on_collections_that_are_not_decomposable_are_those_of_fitting() -> None:
-    judged, refused = judged_by_fitting(51, 900)
-    assert judged > refused
-    assert judged > 2000
+    assert judged_by_fitting(51, 900) > 2000
 
 
-def judged_by_fitting(seed: int, number: int) -> tuple[int, int]:
-    rng, judged, refused = np.random.default_rng(seed), 0, 0
+def judged_by_fitting(seed: int, number: int) -> int:
+    """How many verdicts were those of fitting over the whole domain; cases in which that does not settle are left out.
+
+    A domain of a few cells never keeps a verdict waiting.
+    """
+    rng, judged = np.random.default_rng(seed), 0
     for case in cases(seed, number, decomposable=False, values=3):
         p = oracle.maximum_entropy(case.rows, case.collection, case.maps)
         if p is None or not any(levels[-1] == 0 for levels in case.collection):
@@ -360,20 +360,18 @@ def judged_by_fitting(seed: int, number: int) -> tuple[int, int]:
         for at in rng.choice(10, 3, replace=False):
             principle, name, extra = rules(rng, 3)[at]
             verdict = check(case.marginals, case.cache, principle)
-            if verdict.principle is None:
-                assert "does not settle" in verdict.reason
-                refused += 1
-                continue
+            assert verdict.principle is not None
             levels = [oracle.level(name, row, reference=reference, **extra) for row in cells.values()]
             expect(verdict, principle, levels, bound_of(principle), close=1e-5)
             judged += 1
-    return judged, refused
+    return judged
 
 
-def test_a_cell_that_only_fitting_to_the_end_would_empty_is_refused() -> None:
+def test_a_cell_that_only_fitting_to_the_end_would_empty_is_empty() -> None:
     """All pairs leave one table, in which nobody of (0, 0) has the first value; fitting gets there ever more slowly.
 
-    Among so many others the gap in shares is small long before the share of that cell has settled.
+    Among so many others the gap in shares is small long before the share of that cell has settled. Programs find the
+    cells that can have anybody before anything is fitted.
     """
     n = np.zeros((3, 3, 2), dtype=np.int64)
     n[:2, :2], n[2, 2] = 1, 10**9
@@ -384,7 +382,8 @@ def test_a_cell_that_only_fitting_to_the_end_would_empty_is_refused() -> None:
     pairs = [Marginal((0, 0, -1)), Marginal((0, -1, 0)), Marginal((-1, 0, 0))]
     verdict = check(pairs, Cache(domain, (every,)), DistinctDiversity(2))
     assert not verdict
-    assert "does not settle" in verdict.reason
+    assert verdict.reached == 1
+    assert verdict.worst in ({"q0": (0, 0), "q1": (0, 0)}, {"q0": (0, 1), "q1": (0, 1)})
 
 
 def test_three_marginals_are_judged_by_the_join_of_all_of_them() -> None:

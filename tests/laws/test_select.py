@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import chain, combinations, product
+from itertools import chain, combinations, count, product
 
 import numpy as np
 import pyarrow as pa
@@ -163,6 +163,29 @@ def test_a_search_stops_when_its_time_is_over_or_its_watcher_raises() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         select(problem_of(table, (jali.KAnonymity(2),), on_step=stop))
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_whenever_the_time_is_over_the_best_safe_collection_so_far_is_returned(
+    search: selecting.Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that was judged safe is better than what is returned; the clock ticks with every look at it."""
+    ticks = count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+    returned = 0
+    for budget in (5, 40, 150, 600):
+        problem = problem_of(tables(3), (jali.KAnonymity(3),), deadline=time.monotonic() + budget)
+        try:
+            found = select(problem, search)
+        except InfeasibleError:
+            assert not any(problem._safe.values())
+            continue
+        returned += 1
+        assert found.verdict.holds
+        assert not found.complete or not problem.late
+        safe = [problem.kl(tuple(key)) for key, holds in problem._safe.items() if holds]
+        assert found.kl == pytest.approx(min(kl for kl in safe if kl is not None))
+    assert returned >= 2
 
 
 def test_bad_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,10 @@ from jali.cli.shared import (
 @release_argument
 @job_argument
 @click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
+@click.option(
+    "--attacker", type=click.Choice(["quasi", "marginals"]), default=None,
+    help="Who must not learn more: who knows everybody's quasi-identifiers (by default), or one person's only.",
+)  # fmt: skip
 @overwrite_option
 @format_option
 @spreadsheet_option
@@ -36,7 +40,15 @@ from jali.cli.shared import (
 @quiet_option
 @show_values_option
 def inject(
-    *, release: Path, job: Path, output: Path, overwrite: bool, form: Any, spreadsheet_safe: bool, as_json: bool
+    *,
+    release: Path,
+    job: Path,
+    output: Path,
+    attacker: str | None,
+    overwrite: bool,
+    form: Any,
+    spreadsheet_safe: bool,
+    as_json: bool,
 ) -> None:
     """Add marginals to RELEASE that keep the promises of a job.
 
@@ -48,7 +60,8 @@ def inject(
     loaded = Job.load(job)
     reserve_release(output, overwrite=overwrite)
     options = loaded.options if loaded.method == "marginals" else {}
-    loaded = replace(loaded, method="marginals", options={**options, "base": release})
+    named = {} if attacker is None else {"attacker": attacker}
+    loaded = replace(loaded, method="marginals", options={**options, **named, "base": release})
     injected = loaded.run(on_step=on_step())
     save_new(
         injected, output, overwrite=overwrite, form=form, as_json=as_json,

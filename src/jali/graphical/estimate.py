@@ -20,6 +20,7 @@ from jali.estimates.cover import DECLARE, Cover
 from jali.estimates.expand import BoxColumn, Role, expanded
 from jali.estimates.patterns import Bools, Patterns, added
 from jali.graphical.fit import Fit
+from jali.graphical.joint_bounds import joint_bounds
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import log_shown
 from jali.graphical.network import Joint, Network, Reading
@@ -99,6 +100,7 @@ class MaxEntropyEstimate:
     cache: Cache  # of the published marginals
     marginals: tuple[Marginal, ...]
     distribution: Distribution
+    joint: bool = True  # whether counts are bounded by all marginals together; each of them alone is quicker
 
     @property
     def total(self) -> int:
@@ -176,7 +178,7 @@ class MaxEntropyEstimate:
     def _bounds(
         self, asked: Condition, own: Mapping[int, tuple[Test, ...]], judged: Mapping[int, Patterns]
     ) -> tuple[float, float]:
-        """What every table that agrees with the marginals has at least and at most, as far as each of them says it."""
+        """What every table that agrees with the marginals has at least and at most: by each of them, then by all."""
         low, high = 0.0, float(self.total)
         for marginal in self.marginals:
             counts = self.cache.counts(marginal)
@@ -190,7 +192,28 @@ class MaxEntropyEstimate:
                 )
             _, surely, maybe = expanded(asked, list(own.values()), seen, tuple(codes))
             low, high = max(low, float(counts.n[surely].sum())), min(high, float(counts.n[maybe].sum()))
-        return low, high
+        if not self.joint or low == high or sum(self._has(i) for i in own) < 2:
+            return low, high
+        least, most = self._together(asked, own, judged)
+        return max(low, least), min(high, most)
+
+    def _together(
+        self, asked: Condition, own: Mapping[int, tuple[Test, ...]], judged: Mapping[int, Patterns]
+    ) -> tuple[float, float]:
+        """What all marginals together say of it."""
+        possible = {i: judged[i].possible & self._occurs(i) for i in own}
+
+        def judge(groups: Mapping[int, NDArray[np.int64]], codes: Mapping[int, NDArray[np.int64]]) -> tuple[Bools, ...]:
+            cells = len(next(iter(codes.values())))
+            seen, at = [], []
+            for i, some in possible.items():
+                one = np.unique(groups[i], return_index=True)[1] if i in groups else np.zeros(1, dtype=np.int64)
+                seen.append(Patterns(judged[i].truth, np.zeros((len(some), len(one))), some[:, one]))
+                at.append(codes[i] if i in groups else np.zeros(cells, dtype=np.int64))
+            return expanded(asked, list(own.values()), seen, tuple(at))[1:]
+
+        alike = {i: some.T for i, some in possible.items() if self._has(i)}
+        return joint_bounds(self.cache, self.marginals, alike, judge)
 
     def _possible(self, patterns: Patterns, i: int, marginal: Marginal) -> tuple[Bools, int | None]:
         """Which patterns a column's nodes can have at the marginal's level: (patterns, nodes); None: it lacks it."""

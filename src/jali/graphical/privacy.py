@@ -1,11 +1,13 @@
 """Privacy of a collection of generalized marginals, judged as a whole (Kifer & Gehrke 2006, Sections 4 and 7).
 
-What is promised of a collection that `check` lets pass, against someone who knows everybody's quasi-identifiers and
-combines the marginals:
+What is promised of a collection that `check` lets pass:
 - KAnonymity(k): each marginal alone links a person to at least k people or to nobody (k-link), and no cell of the
   quasi-identifiers can be shown, from the marginals together, to hold from 1 to k - 1 people (k-combinatorial).
-- diversities and TCloseness: in every cell that is possible, the sensitive values expected by maximum entropy keep the
-  promise. Someone who takes the marginals for independent where they say nothing more believes just that.
+- diversities and TCloseness, against the attacker "marginals", who knows one person's quasi-identifiers and the
+  marginals: in every cell that is possible, the sensitive values expected by maximum entropy keep the promise. Someone
+  who takes the marginals for independent where they say nothing more believes just that.
+- the same against the attacker "quasi" too, who knows everybody's quasi-identifiers: his belief about each person keeps
+  the promise, and counts on no value that no whole table gives that person (see `privacy_quasi`).
 Not promised: anything against someone who knows more than that, such as which tables are likely for other reasons; the
 diversity of every single table that agrees with the marginals; or that the presence of a person stays hidden.
 """
@@ -13,26 +15,37 @@ diversity of every single table that agrees with the marginals; or that the pres
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Literal, get_args
 
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, nearest
 from jali.graphical.graph import decomposable
 from jali.graphical.marginal import Cache, Levels, Marginal, maximal
 from jali.graphical.privacy_block import Block, Columns
 from jali.graphical.privacy_bounds import Cell, smallest_group
-from jali.graphical.privacy_fitted import Fitted, UnclearError
+from jali.graphical.privacy_fitted import Fitted
 from jali.graphical.privacy_join import JOIN_LIMIT
-from jali.graphical.privacy_maxent import relaxable
+from jali.graphical.privacy_maxent import relaxable, worse
+from jali.graphical.privacy_tables import UnclearError
 from jali.principles import AlphaAnonymity, Combined, KAnonymity, Principle, Sensitive, principles_of
 from jali.principles.base import show
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
 from jali.principles.presence import DeltaPresence
+
+Attacker = Literal["quasi", "marginals"]
+"""Who combines the marginals: somebody who knows everybody's quasi-identifiers, or one person's only."""
+
+KNOWING = " for somebody who knows everybody's quasi-identifiers"
+
+SECONDS = 60.0
+"""How long one collection may be judged by default; what is not judged by then is not published."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +71,17 @@ def check(
     *,
     epsilon: float | None = None,
     columns: Columns | None = None,
+    attacker: Attacker = "marginals",
+    seconds: float = SECONDS,
 ) -> Verdict:
     """Whether the collection may be published: every principle, for all marginals together.
 
-    `epsilon` allows the relaxed check where the exact one is too large. `columns` (see `columns_of`) names the values
-    of the sensitive columns, for principles that name some or need their order or tree. To judge many collections,
-    make one `Checker`, which keeps what it found.
+    The `attacker` "quasi" needs a cache of the table itself. `epsilon` allows the relaxed check where the exact one is
+    too large. `columns` (see `columns_of`) names the values of the sensitive columns, for principles that name some or
+    need their order or tree. To judge many collections, make one `Checker`, which keeps what it found.
     """
-    return Checker(cache, principles_of(principles), columns or unnamed_columns(cache), epsilon).check(collection)
+    names = columns or unnamed_columns(cache)
+    return Checker(cache, principles_of(principles), names, epsilon, attacker, seconds).check(collection)
 
 
 def columns_of(table: Table) -> Columns:
@@ -94,6 +110,8 @@ class Checker:
     principles: tuple[Principle, ...]
     columns: Columns
     epsilon: float | None = None
+    attacker: Attacker = "marginals"
+    seconds: float = SECONDS  # for one collection
     limit: int = JOIN_LIMIT
     _groups: dict[Levels, tuple[int, Cell]] = field(default_factory=dict, init=False, repr=False)
     _blocks: dict[tuple[int, ...], Block] = field(default_factory=dict, init=False, repr=False)
@@ -102,6 +120,11 @@ class Checker:
         number = isinstance(self.epsilon, (int, float)) and not isinstance(self.epsilon, bool)
         if self.epsilon is not None and not (number and 0 <= self.epsilon < 1):
             raise InputError("epsilon must be a number from 0 to below 1", got=repr(self.epsilon))
+        if self.attacker not in get_args(Attacker):
+            do = nearest(str(self.attacker), get_args(Attacker))
+            raise InputError("no such attacker", got=repr(self.attacker), do=do)
+        if self.attacker == "quasi" and any(self.cache.sources[0].marginal.levels):
+            raise InputError("the attacker who knows the quasi-identifiers is judged beside the table itself")
         names = tuple(column for column, _ in self.columns)
         zero = np.zeros(1, dtype=np.int64)
         everybody = Counts(1, zero, zero, zero + self.cache.total, names, np.zeros((1, len(names)), dtype=np.int64))
@@ -111,14 +134,15 @@ class Checker:
             elif isinstance(principle, ColumnPrinciple):
                 everybody.column(principle.sensitive, asked_by=repr(principle))
 
-    def check(self, collection: Iterable[Marginal]) -> Verdict:
-        """The verdict on a collection; the first principle that fails ends it."""
+    def check(self, collection: Iterable[Marginal], *, deadline: float = math.inf) -> Verdict:
+        """The verdict on a collection; the first principle that fails ends it, or the deadline (of time.monotonic)."""
+        deadline = min(deadline, time.monotonic() + self.seconds)
         marginals = maximal(collection)
         if not marginals:
             raise InputError("a collection needs at least one marginal")
         parts: list[Verdict] = []
         try:
-            judge = self._prepared(marginals)
+            judge = self._prepared(marginals, deadline)
             for principle in self.principles:
                 parts += judge.verdicts(principle)
                 if not parts[-1].holds:
@@ -131,7 +155,7 @@ class Checker:
         reason = "; ".join(part.reason for part in parts)
         return replace(chosen, reason=reason, relaxed=any(part.relaxed for part in parts), parts=tuple(parts))
 
-    def _prepared(self, marginals: tuple[Marginal, ...]) -> _Collection:
+    def _prepared(self, marginals: tuple[Marginal, ...], deadline: float) -> _Collection:
         """The collection, its marginals sorted by the sensitive columns that they have."""
         hidden = self.cache.domain.sensitive
         found: dict[tuple[int, ...], list[Marginal]] = {}
@@ -145,8 +169,8 @@ class Checker:
                 "them; publish them together or apart"
             )
         masks = [self.cache.domain.mask(marginal) for marginal in marginals]
-        fitted = None if decomposable(masks) else Fitted(self.cache, marginals)
-        return _Collection(self, marginals, {self.block(key): some for key, some in found.items()}, fitted)
+        fitted = None if decomposable(masks) else Fitted(self.cache, marginals, deadline)
+        return _Collection(self, marginals, {self.block(key): some for key, some in found.items()}, fitted, deadline)
 
     def block(self, sensitive: tuple[int, ...]) -> Block:
         """What is known of the marginals with these sensitive columns."""
@@ -175,6 +199,7 @@ class _Collection:
     marginals: tuple[Marginal, ...]
     blocks: Mapping[Block, Sequence[Marginal]]
     fitted: Fitted | None  # its maximum-entropy distribution, where it is not decomposable
+    deadline: float
 
     def verdicts(self, principle: Principle) -> list[Verdict]:
         """The verdicts of one principle, up to the first that fails."""
@@ -190,6 +215,8 @@ class _Collection:
         return found
 
     def _anonymous(self, principle: Principle, k: int) -> Verdict:
+        if k == 1:
+            return Verdict(True, "1-anonymity asks for nothing", None, principle, 1.0)
         named, groups = self.checker.named, [self.checker.group(marginal) for marginal in self.marginals]
         least, cell = min(groups, key=lambda group: group[0])
         if least < k:
@@ -217,8 +244,13 @@ class _Collection:
         else:
             findings = block.findings(some)
             finding, relaxed = findings.by_principle[principle], principle in findings.relaxed
+        who = ""
+        if finding.holds and self.checker.attacker == "quasi":
+            known = block.known(some, self.deadline).get(principle)
+            if known is not None and (not known.holds or (not relaxed and worse(known, finding))):
+                finding, who, relaxed = known, KNOWING, False
         asked = f"{principle.title} {principle.bound}"
-        told = f"the worst cell reaches {show(finding.reached)}"
+        told = f"the worst cell reaches {show(finding.reached)}{who}"
         if relaxed:
             share = (1 - (self.checker.epsilon or 0)) ** len(some)
             asked = (

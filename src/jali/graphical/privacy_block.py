@@ -13,9 +13,10 @@ from jali.graphical.marginal import Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, tree_of
 from jali.graphical.privacy_bounds import Cell, smallest_bound
 from jali.graphical.privacy_diversity import Rule, rule
-from jali.graphical.privacy_fitted import UnclearError
 from jali.graphical.privacy_join import Factors, TooLargeError
 from jali.graphical.privacy_maxent import Finding, judged_alone, judged_relaxed, judged_together, relaxable, worse
+from jali.graphical.privacy_quasi import Profiles
+from jali.graphical.privacy_tables import UnclearError
 from jali.principles import KAnonymity, MultiAttribute, Principle, Sensitive
 from jali.principles.counts import Counts, Ints
 
@@ -46,6 +47,7 @@ class Block:
     _alone: dict[Levels, list[Finding]] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[tuple[int, Key], tuple[int, Cell]] = field(default_factory=dict, init=False, repr=False)
     _found: dict[Key, Findings] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[Key, dict[Principle, Finding]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def factors(self) -> Factors:
@@ -92,6 +94,18 @@ class Block:
         if key not in self._found:
             self._found[key] = self._judged(marginals)
         return self._found[key]
+
+    def known(self, marginals: Sequence[Marginal], deadline: float) -> dict[Principle, Finding]:
+        """What each principle finds for somebody who knows everybody's quasi-identifiers beside these marginals.
+
+        With one marginal he believes what its cells show, which is judged already.
+        """
+        key = _key(marginals)
+        if key not in self._known and len(marginals) > 1:
+            order = tuple(sorted(marginals, key=lambda one: one.levels))
+            findings = Profiles(self.cache, self.sensitive, order).findings(self.rules, deadline)
+            self._known[key] = {finding.rule.principle: finding for finding in findings}
+        return self._known.get(key, {})
 
     def _judged(self, marginals: Sequence[Marginal]) -> Findings:
         found: dict[Principle, Finding] = {}

@@ -1,25 +1,27 @@
 """Collections that are not decomposable, judged cell by cell where their domain is small enough, and refused elsewhere.
 
-Maximum entropy comes from iterative fitting, and is used only where it has settled, also in the cells that it may be
-driving to zero. Bounds on the people of a cell have no closed form (they are NP-hard in general); they are found by a
-search over whole tables, with a limit on its steps.
+Maximum entropy comes from iterative fitting over the cells that can have anybody, which linear programs find first:
+scaling alone would take for ever to empty the others. Bounds on the people of a cell have no closed form (they are
+NP-hard in general) and come from integer programs. A deadline ends both.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.graphical.fit import cells_of, fit
+from jali.graphical.fit import cells_of
 from jali.graphical.marginal import Cache, Marginal, upward
 from jali.graphical.maxent import finest
 from jali.graphical.privacy_bounds import Cell, cell_of, quasi_of
+from jali.graphical.privacy_cover import reached
 from jali.graphical.privacy_diversity import Rule
 from jali.graphical.privacy_maxent import Finding, worst_row
-from jali.graphical.privacy_tables import STEPS, Tables, TooManyStepsError
+from jali.graphical.privacy_tables import Tables, UnclearError
 from jali.principles.counts import Floats, Ints
 
 FITTED_LIMIT = 1 << 18
@@ -29,16 +31,13 @@ FITTED_TIE = 1e-7
 """Two shares of a fitted distribution that differ by less, relatively, are the same."""
 
 
-class UnclearError(Exception):
-    """A collection that cannot be judged within the limits; the text says why and what to do."""
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A collection that is not decomposable, over all cells of the finest levels that it shows."""
 
     cache: Cache
     marginals: tuple[Marginal, ...]
+    deadline: float = math.inf  # by time.monotonic
 
     @cached_property
     def shown(self) -> Marginal:
@@ -85,16 +84,16 @@ class Fitted:
         return row.reshape(-1).astype(np.int64), codes
 
     @cached_property
+    def _tables(self) -> Tables:
+        """All tables with these marginals."""
+        lines = [self._seen(marginal, self.cells) for marginal in self.marginals]
+        return Tables(np.stack([place for place, _ in lines], axis=1), tuple(n for _, n in lines))
+
+    @cached_property
     def _people(self) -> Floats:
         """How many people maximum entropy expects in each cell: (cells,)."""
-        early = fit(self.cache, self.marginals, tolerance=1e-9)
-        late = fit(self.cache, self.marginals)
-        at = tuple(self.cells.T)
-        if not late.converged or bool((late.p[at] < 0.9 * early.p[at]).any()):
-            raise UnclearError(
-                "the marginals are not decomposable, and fitting them does not settle; publish decomposable ones"
-            )
-        return np.asarray(late.p[at] * self.cache.total)
+        possible = self._tables.possible(self._world, whole=False, deadline=self.deadline)
+        return self._tables.expected(possible, self.deadline)
 
     def finding(self, rule: Rule, sensitive: tuple[int, ...], joint: NDArray[np.int32]) -> Finding:
         """What a rule finds in the cells: `joint` numbers the joint values of the sensitive columns, in order."""
@@ -113,33 +112,36 @@ class Fitted:
         return cell_of(quasi_of(self.cache, self.shown), self._rows[1][row])
 
     def smallest_bound(self, k: int) -> tuple[int, Cell]:
-        """The smallest positive number of people, below k, that a cell has at most, and the cell; else k.
-
-        Cells with k people in the table itself, where it is at hand, need no search.
-        """
-        row, codes = self._rows
-        lines = [self._seen(marginal, self.cells) for marginal in self.marginals]
-        tables = Tables(np.stack([place for place, _ in lines], axis=1), tuple(n for _, n in lines))
-        hint = self._table()
-        order = np.argsort(row, kind="stable")
-        start = np.searchsorted(row[order], np.arange(len(codes) + 1))
-        steps, best, where = STEPS, k, -1
-        for at in np.flatnonzero(np.bincount(row, weights=hint, minlength=len(codes)) < k).tolist():
-            inside = order[start[at] : start[at + 1]]
-            try:
-                most, steps = tables.most(inside, best, hint, steps)
-            except TooManyStepsError:
-                raise UnclearError(
-                    "the marginals are not decomposable, and how many people a cell can have is too hard to tell; "
-                    "publish a decomposable collection"
-                ) from None
-            if 0 < most < best:
-                best, where = most, at
+        """The smallest positive number of people, below k, that a cell has at most, and the cell; else k."""
+        best, where = self._tables.fewest(self._rows[0], k, self._world, self._reached, self.deadline)
         return best, {} if where < 0 else self._cell(where)
 
-    def _table(self) -> Ints:
-        """The table's own people of each cell where it is at hand, else nobody: (cells,)."""
+    @cached_property
+    def _world(self) -> Ints:
+        """A table with these marginals: the one at hand, or any: (cells,)."""
         if not self.shown.within(self.cache.sources[0].marginal):
-            return np.zeros(len(self.cells), dtype=np.int64)
+            return self._tables.world(self.deadline)
         place, n = self._seen(self.shown, self.cells)
         return n[place]
+
+    @cached_property
+    def _reached(self) -> Ints:
+        """What each cell of the quasi-identifiers has at least in some table: (rows,)."""
+        hidden, shown = self.cache.domain.sensitive, self.shown
+        own = [at for at, i in enumerate(shown.attributes) if i not in hidden]
+        nodes = [self.cache.domain.attributes[i].nodes[shown.levels[i]] for i in shown.attributes]
+        sizes = [nodes[at] for at in own]
+        codes, value = self._rows[1], self._value
+        world = np.zeros((*sizes, int(value.max(initial=0)) + 1), dtype=np.int64)
+        world[(*codes[self._rows[0]].T, value)] = self._world
+        axis = {shown.attributes[at]: place for place, at in enumerate(own)} | dict.fromkeys(hidden, len(own))
+        scopes = [frozenset(axis[i] for i in marginal.attributes) for marginal in self.marginals]
+        found: Ints = reached(world, scopes)[tuple(codes.T)]
+        return found
+
+    @cached_property
+    def _value(self) -> Ints:
+        """The number of each cell's joint sensitive value: (cells,)."""
+        hidden = self.cache.domain.sensitive
+        own = [at for at, i in enumerate(self.shown.attributes) if i in hidden]
+        return np.unique(self.cells[:, own], axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

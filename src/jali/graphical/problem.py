@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class Problem:
     deadline: float | None = None  # when to stop, by time.monotonic()
     on_step: Step = field(default=lambda done, total: None)
     _safe: dict[frozenset[Mask], bool] = field(default_factory=dict, init=False, repr=False)
+    _cut: list[bool] = field(default_factory=list, init=False, repr=False)
+    _best: list[tuple[float, Collection]] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         least = self.max_sensitive
@@ -48,6 +51,21 @@ class Problem:
     def late(self) -> bool:
         """Whether the time is over."""
         return self.deadline is not None and time.monotonic() >= self.deadline
+
+    @property
+    def halfway(self) -> float:
+        """When half of the time that is left is over, by time.monotonic()."""
+        now = time.monotonic()
+        return math.inf if self.deadline is None else now + (self.deadline - now) / 2
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out for want of time."""
+        return not self.late and not self._cut
+
+    def cut(self) -> None:
+        """Remember that something was left out for want of time."""
+        self._cut.append(True)
 
     def marginals(self, masks: Iterable[Mask]) -> tuple[Marginal, ...]:
         """The marginals of sets of induced attributes."""
@@ -75,11 +93,30 @@ class Problem:
         found = self._safe.get(key)
         if found is None:
             found = self._safe[key] = self.verdict(masks).holds
+            if found and self.allowed(masks):
+                self._keep(tuple(masks))
         return found
+
+    def _keep(self, masks: Collection) -> None:
+        """Remember the best of the safe collections: at any time a search can be stopped with it."""
+        kl = self.kl(masks)
+        if kl is not None and (not self._best or kl < self._best[0][0]):
+            self._best[:] = [(kl, masks)]
+
+    @property
+    def best(self) -> Collection:
+        """The best collection that was found safe so far; nothing where none was."""
+        return self._best[0][1] if self._best else ()
 
     def verdict(self, masks: Sequence[Mask]) -> Verdict:
         """What the check says of a collection."""
-        return self.checker.check(self.marginals(masks))
+        return self.checker.check(self.marginals(masks), deadline=self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """When to give one collection up: with a deadline, after an eighth of the time that is left."""
+        now = time.monotonic()
+        return math.inf if self.deadline is None else now + (self.deadline - now) / 8
 
     def start(self) -> Collection:
         """What the search starts from: the base, which must be safe, or nothing."""
@@ -92,20 +129,24 @@ class Problem:
     def candidates(self) -> tuple[Mask, ...]:
         """Every marginal that is safe by itself, from coarse to fine; as many as there was time for.
 
-        Where all promises are monotone, a marginal is judged only if all that are one step coarser are safe.
+        Where all promises are monotone, a marginal is judged only if all that are one step coarser are safe. With a
+        deadline this takes half of the time that is left, so that the other half is there to combine them.
         """
+        until = self.halfway
         prune = all(principle.monotone for principle in self.checker.principles)
         layer: list[Mask] = [0]
         found: dict[Mask, bool] = {0: True}
-        while layer and not self.late:
+        while layer and time.monotonic() < until:
             further: dict[Mask, None] = {}
             for finer in (finer for mask in layer for finer in self._finer(mask) if finer not in found):
                 if not prune or all(found.get(coarser, False) for coarser in self._coarser(finer)):
                     further[finer] = None
             for done, mask in enumerate(further):
-                found[mask] = not self.late and self.allowed_alone(mask) and self.safe((mask,))
+                found[mask] = time.monotonic() < until and self.allowed_alone(mask) and self.safe((mask,))
                 self.on_step(done + 1, len(further))
             layer = [mask for mask in further if found[mask] or not prune]
+        if time.monotonic() >= until:
+            self.cut()
         return tuple(mask for mask, safe in found.items() if safe and mask)
 
     def allowed_alone(self, mask: Mask) -> bool:

@@ -7,6 +7,7 @@ be stopped at any time with the best one so far.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -51,7 +52,9 @@ def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random
         best = exhaustive(problem)
     else:
         raise InputError("no such search", got=repr(search), do=f"choose one of {', '.join(SEARCHES)}")
-    if not best:  # nothing lowers the divergence: a table that is all alike tells the same at any level
+    if best or not problem.complete:
+        best = _better(problem, best, problem.best)
+    if not best and problem.complete:  # nothing lowers the divergence: where all is alike, no level tells more
         alone = [mask for mask in problem.candidates() if problem.allowed((mask,))]
         best = (max(alone, key=lambda mask: (mask.bit_count(), -mask)),) if alone else ()
     if not best and problem.late:
@@ -60,7 +63,7 @@ def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random
         raise InfeasibleError("no marginal keeps the promises, not even a single column at its coarsest level")
     kl = problem.kl(best)
     assert kl is not None
-    return Found(problem.marginals(best), kl, problem.verdict(best), problem.checked, not problem.late)
+    return Found(problem.marginals(best), kl, problem.verdict(best), problem.checked, problem.complete)
 
 
 # -- greedy ------------------------------------------------------------------------------------------------------
@@ -130,7 +133,9 @@ def exchanged(problem: Problem, best: Collection, candidates: Sequence[Mask]) ->
 
 
 def _better(problem: Problem, best: Collection, other: Collection) -> Collection:
-    one, two = problem.kl(best or (0,)), problem.kl(other or (0,))
+    if not best or not other:
+        return best or other
+    one, two = problem.kl(best), problem.kl(other)
     assert one is not None
     assert two is not None
     return other if two < one - 1e-12 else best
@@ -188,20 +193,32 @@ def _takes(problem: Problem, model: Model, after: Model, idle: int, random: np.r
 
 def exhaustive(problem: Problem) -> Collection:
     """The best of all safe decomposable collections: every model whose cliques are all safe by themselves."""
-    seen = _models(problem)
+    start, candidates = problem.start(), problem.candidates()
+    seen = _models(problem, candidates)
+    if not problem.complete:  # what steepest descent reaches is at hand before the best of all is looked for
+        completed(problem, problem.best, candidates)
     for key in sorted(seen, key=lambda one: (seen[one], sorted(one))):
         masks = tuple(sorted(key))
+        if problem.late:
+            break
         if problem.allowed(masks) and problem.safe(masks):
             return masks
-    return problem.start()
+    return start
 
 
-def _models(problem: Problem) -> dict[frozenset[Mask], float]:
-    """Every collection that adding nodes and edges leads to, and its divergence; as many as there was time for."""
-    alone = set(problem.candidates())
+def _models(problem: Problem, candidates: Sequence[Mask]) -> dict[frozenset[Mask], float]:
+    """Every collection that adding nodes and edges leads to, and its divergence.
+
+    With a deadline as many as half of the time that is left allows, so that the other half is there to judge them.
+    """
+    until = problem.halfway
+    alone = set(candidates)
     seen: dict[frozenset[Mask], float] = {}
     waiting = [Model.of(problem.chains, ())]
-    while waiting and not problem.late:
+    while waiting:
+        if time.monotonic() >= until or (problem.deadline is not None and len(seen) > MOST_MODELS):
+            problem.cut()
+            break
         model = waiting.pop()
         for move in model.moves():
             after = model.after(move)

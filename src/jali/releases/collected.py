@@ -18,7 +18,7 @@ from jali.estimates.base import generator
 from jali.graphical.fit import LARGEST, cells_of, divergence, fit
 from jali.graphical.marginal import Cache, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import Divergence, tree_of
-from jali.graphical.privacy import Checker, Verdict, columns_of
+from jali.graphical.privacy import SECONDS, Attacker, Checker, Verdict, columns_of
 from jali.graphical.problem import Problem
 from jali.graphical.select import SEARCHES, Found, Search, select
 from jali.principles.base import Principle, principles_of, show
@@ -43,6 +43,7 @@ def marginals(
     seed: int | np.random.Generator = 0,
     time_limit: float | None = None,
     epsilon: float | None = None,
+    attacker: Attacker = "quasi",
     on_step: Step | None = None,
 ) -> Marginals:
     """The collection of marginals that tells most about the table and keeps every promise as a whole.
@@ -51,6 +52,8 @@ def marginals(
     "greedy", "walk" (random, with restarts, from the seed) or "exhaustive" (small tables). `max_sensitive` allows so
     many marginals with a sensitive column at most; after `time_limit` seconds the best so far is published. `epsilon`
     allows the relaxed check of diversity where the exact one is too large: a weaker promise, and the release says so.
+    `attacker`: "quasi" knows everybody's quasi-identifiers, "marginals" only those of the person he looks for; the
+    release says which. A collection that cannot be judged in 60 seconds is not published.
     """
     required = principles_of(principles)
     require_table("marginals", table)
@@ -62,11 +65,11 @@ def marginals(
     mask = 0 if base is None else cache.domain.mask(base_marginal(table, cache, base))
     deadline = None if time_limit is None else time.monotonic() + time_limit
     with watched("searching for marginals", on_step) as step:
-        checker = Checker(cache, required, columns_of(table), epsilon)
+        checker = Checker(cache, required, columns_of(table), epsilon, attacker)
         problem = Problem(Divergence(cache), checker, mask, max_sensitive, deadline, step)
         found = select(problem, search, seed=random)
     told = {"name": "marginals", "base": base is not None, "search": search, "max_sensitive": max_sensitive}
-    told |= {"complete": found.complete} | ({} if epsilon is None else {"epsilon": epsilon})
+    told |= {"attacker": attacker, "complete": found.complete} | ({} if epsilon is None else {"epsilon": epsilon})
     if found.verdict.relaxed:
         told["relaxed"] = found.verdict.reason
     return publish_collection(table, cache, found, required, told)
@@ -82,6 +85,7 @@ def inject(
     seed: int | np.random.Generator = 0,
     time_limit: float | None = None,
     epsilon: float | None = None,
+    attacker: Attacker = "quasi",
     on_step: Step | None = None,
 ) -> Marginals:
     """The base release among as many marginals as can safely be added to it: `marginals` with this base."""
@@ -89,14 +93,19 @@ def inject(
         raise InputError("inject needs a base release", do="name one, or use jali.marginals to search from scratch")
     return marginals(
         table, principles, base=base, search=search, max_sensitive=max_sensitive, seed=seed, time_limit=time_limit,
-        epsilon=epsilon, on_step=on_step,
+        epsilon=epsilon, attacker=attacker, on_step=on_step,
     )  # fmt: skip
 
 
 def _check_asked(search: str, limit: object) -> None:
     if search not in SEARCHES:
         raise InputError(f'no search "{search}"', do=nearest(str(search), SEARCHES))
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0):
+    if limit is not None:
+        _check_limit(limit)
+
+
+def _check_limit(limit: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0:
         raise InputError("time_limit is a number of seconds above 0", got=repr(limit))
 
 
@@ -224,17 +233,27 @@ class CollectionVerdict:
 
 
 def check_marginals(
-    table: Table, collection: Sequence[Mapping[str, int]], principles: Requirement, *, epsilon: float | None = None
+    table: Table,
+    collection: Sequence[Mapping[str, int]],
+    principles: Requirement,
+    *,
+    epsilon: float | None = None,
+    attacker: Attacker = "quasi",
+    time_limit: float = SECONDS,
 ) -> CollectionVerdict:
-    """Whether these marginals (the level of each column that one has) keep every promise when published together."""
+    """Whether these marginals (the level of each column that one has) keep every promise when published together.
+
+    `attacker` and `epsilon` as for `marginals`. What cannot be judged in `time_limit` seconds does not hold.
+    """
     require_table("check_marginals", table)
+    _check_limit(time_limit)
     listed = isinstance(collection, Sequence) and all(isinstance(levels, Mapping) for levels in collection)
     if not listed or not collection:
         raise InputError("a collection is a list of marginals", do='e.g. [{"age": 2, "occupation": 0}, {"race": 0}]')
     table = only_present(table)
     cache = Cache.of(table)
     own = maximal(cache.domain.marginal(levels) for levels in collection)
-    found = Checker(cache, principles_of(principles), columns_of(table), epsilon).check(own)
+    found = Checker(cache, principles_of(principles), columns_of(table), epsilon, attacker, time_limit).check(own)
     tree = tree_of(cache.domain, own)
     kl = None
     if tree is not None:

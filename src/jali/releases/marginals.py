@@ -32,7 +32,17 @@ from jali.releases.summary import cost_lines, many
 from jali.show import joined
 
 PICTURE = "junction-tree.svg"
-ATTACKER = "an attacker who knows everybody's quasi-identifiers and combines the marginals by maximum entropy"
+ATTACKERS: Mapping[str, str] = {
+    "quasi": "an attacker who knows everybody's quasi-identifiers and combines them with the marginals by maximum "
+    "entropy, over the values that some whole table gives each person",
+    "marginals": "an attacker who knows one person's quasi-identifiers and combines the marginals by maximum entropy; "
+    "not one who knows the table of everybody's quasi-identifiers",
+}
+"""Who the promises about sensitive values are made against."""
+FROM_FILES = (
+    "that attacker was judged beside the table when the release was made, and the table is not published: from these "
+    "files alone the promises can be judged again for an attacker who knows one person's quasi-identifiers"
+)
 NOT_COVERED = (
     "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
     "every single table that agrees with the marginals: promises about sensitive values speak of what is expected",
@@ -42,8 +52,8 @@ NOT_COVERED = (
 )
 
 
-def promise_of(principle: Principle) -> str:
-    """What a promise means for a collection, in one plain sentence without a full stop."""
+def promise_of(principle: Principle, attacker: str) -> str:
+    """What a promise means for a collection, against this attacker, in one plain sentence without a full stop."""
     parts = []
     if isinstance(principle, KAnonymity) or (isinstance(principle, AlphaAnonymity) and principle.k > 1):
         k = principle.k
@@ -53,7 +63,9 @@ def promise_of(principle: Principle) -> str:
             f"({k}-combinatorial anonymity)"
         )
     if not isinstance(principle, KAnonymity):
-        parts.append(f"for the sensitive values that maximum entropy expects in each cell: {principle.promise()}")
+        where = "in each cell"
+        where += "" if attacker == "marginals" else ", and of each person beside everybody's quasi-identifiers"
+        parts.append(f"for the sensitive values that maximum entropy expects {where}: {principle.promise()}")
     return "; ".join(parts)
 
 
@@ -141,16 +153,30 @@ class Marginals(Release):
     def _repr_html_(self) -> str:
         return joined([super()._repr_html_(), self.picture().svg("junction-tree")])
 
+    @property
+    def attacker(self) -> str:
+        """Who the promises are made against, "quasi" or "marginals"; who says nothing was judged by the weaker."""
+        return "quasi" if self.manifest.method.get("attacker") == "quasi" else "marginals"
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of."""
+        knows = () if self.attacker == "quasi" else ("an attacker who knows everybody's quasi-identifiers",)
+        return (*knows, *NOT_COVERED)
+
     def promised(self, principle: Principle) -> str:
         """What a promise means for a collection."""
-        return promise_of(principle)
+        return promise_of(principle, self.attacker)
 
     def counts(self) -> Counts:
         """A collection has no single table of groups."""
         raise InputError("a marginals release has no groups", do="ask release.verdict() or release.estimate()")
 
     def verdict(self, principles: tuple[Principle, ...] | None = None) -> Verdict:
-        """Every promise, or other principles, judged for all marginals together, from the published tables alone."""
+        """Every promise, or other principles, judged for all marginals together, from the published tables alone.
+
+        The attacker is the one who knows a single person's quasi-identifiers: everybody's are not published.
+        """
         columns = tuple(chain.judged for chain in self.chains if chain.role == "sensitive")
         asked = self.principles if principles is None else principles
         return Checker(self.cache, asked, columns, self.manifest.method.get("epsilon")).check(self.collection)
@@ -191,7 +217,8 @@ class Marginals(Release):
 
     def _written_facts(self) -> dict[str, Any]:
         """The manifest as it is written, with the levels of each marginal."""
-        return super()._written_facts() | {"marginals": [marginal.levels for marginal in self.marginals]}
+        told = {"attacker": ATTACKERS[self.attacker], "marginals": [marginal.levels for marginal in self.marginals]}
+        return super()._written_facts() | told
 
     def _pictures(self) -> dict[str, str]:
         """The picture beside the tables."""
@@ -233,11 +260,12 @@ class Marginals(Release):
             by_name = {chain.name: chain for chain in self.chains}
             shown = ", ".join(by_name[name].like(level) for name, level in levels.items())
             lines.append(f"  marginal {at}: {shown} ({many(counts.num_rows, 'cell')})")
-        lines += ["Guarantee", *(f"  {principle!r}: {promise_of(principle)}" for principle in self.principles)]
+        lines += ["Guarantee", *(f"  {principle!r}: {self.promised(principle)}" for principle in self.principles)]
         if "relaxed" in self.manifest.method:
             lines.append(f"  weaker than that: {self.manifest.method['relaxed']}")
-        lines += [f"  against {ATTACKER}", "  assuming one row per person"]
-        lines += ["Not covered", *(f"  {text}" for text in NOT_COVERED), *cost_lines(self.manifest.metrics)]
+        lines += [f"  against {ATTACKERS[self.attacker]}", "  assuming one row per person"]
+        lines += [f"  {FROM_FILES}"] if self.attacker == "quasi" else []
+        lines += ["Not covered", *(f"  {text}" for text in self.not_covered), *cost_lines(self.manifest.metrics)]
         return "\n".join(lines)
 
 

@@ -164,7 +164,10 @@ def collection_estimate(release: Marginals, original: Table, domain: Domain) -> 
         else MarginalColumn(c.name, c.kind, "sensitive", _sensitive_cover(c, original[c.name], domain))
         for c in release.columns
     )
-    return MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
+    parts = release.estimate_parts()
+    return MaxEntropyEstimate(
+        columns, release.cache, release.collection, parts, joint=False
+    )  # only values are compared
 
 
 def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:

@@ -85,7 +85,7 @@ def _in_buckets(principle: Principle, options: Options) -> Sense:
 
 def _in_marginals(principle: Principle, options: Options) -> Sense:
     weaker = "" if options.get("epsilon") is None else "; the check may be relaxed by epsilon"
-    return Sense("otherwise", promise_of(principle) + weaker)
+    return Sense("otherwise", promise_of(principle, str(options.get("attacker", "quasi"))) + weaker)
 
 
 def _in_batches(principle: Principle, options: Options) -> Sense:

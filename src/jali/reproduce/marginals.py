@@ -95,7 +95,9 @@ def figure_1() -> Figure:
     for names in (("1(b)",), ("1(b)", "1(c)"), ("1(b)", "1(d)"), ("1(b)", "1(e)"), ("1(b)", "1(c)", "1(d)")):
         collection = [PARTS[name] for name in names]
         # the diversity first, so that it is the measles that are named
-        found = min((check_marginals(table, collection, one) for one in reversed(promises)), key=bool)
+        found = min(
+            (check_marginals(table, collection, one, attacker="marginals") for one in reversed(promises)), key=bool
+        )
         where = ", ".join(f"{name} {value}" for name, value in (found.cell or {}).items())
         rows.append((", ".join(names), "yes" if found.holds else "no", "" if found.holds else where, found.reason))
     return Figure(

@@ -1,7 +1,8 @@
 """What an attacker can learn from marginals: how many people he links anybody to, and what maximum entropy tells him.
 
 Marginals have no groups. k is the largest for which they are k-link and k-combinatorially anonymous together; of the
-sensitive values the figures are those of the worst cell under maximum entropy, the attacker their promises speak of.
+sensitive values the figures are those of the worst cell under maximum entropy for an attacker who knows one person's
+quasi-identifiers; one who knows everybody's is judged beside the table, when a release is made.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jali.principles import (
     RecursiveDiversity,
     TCloseness,
 )
-from jali.releases.marginals import ATTACKER, NOT_COVERED, Marginals
+from jali.releases.marginals import ATTACKERS, FROM_FILES, Marginals
 from jali.risk.figures import Audit, SensitiveAudit
 
 ANY = 10**9
@@ -30,7 +31,8 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
     kept = release.kept()
     k, unclear = _anonymity(release)
     notes = [
-        f"the figures are for {ATTACKER}",
+        f"the figures, from the published tables alone, are for {ATTACKERS['marginals']}",
+        *([f"promised against {ATTACKERS['quasi']}: {FROM_FILES}"] if release.attacker == "quasi" else []),
         "one row per person was assumed",
         "its k is that of k-link and k-combinatorial anonymity: no marginal links anybody to fewer people, and the "
         "marginals together never show that a cell has fewer but some; it is no group size",
@@ -50,7 +52,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
     notes += [f"not judged: {reason}" for reason in unclear]
     if "relaxed" in release.manifest.method:
         notes.append(f"weaker than promised: {release.manifest.method['relaxed']}")
-    notes += [f"not covered: {text}" for text in NOT_COVERED]
+    notes += [f"not covered: {text}" for text in release.not_covered]
     return Audit(
         k=k, groups=None, people=release.rows, average_size=None, highest_risk=None, average_risk=None, below={},
         sensitive=tuple(found), kept=kept, notes=tuple(notes),
