@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 import jali
 from jali.errors import InfeasibleError, InputError
@@ -25,6 +26,7 @@ from jali.reports.frontier_points import Part, Point
 from jali.reports.frontier_strengths import DEFAULTS, knob
 from jali.reports.material import Material
 from jali.utility.queries import workload
+from oracles.often import seeds
 
 ALWAYS = ("lattice", "partition", "recode", "anatomy", "marginals", "pdf")
 SAME_EACH_TIME = ("lattice", "partition", "recode", "marginals", "pdf")
@@ -246,7 +248,7 @@ def point(method: str, kl: float, error: float, met: Any = "yes", strength: int 
     return Point(method, strength, kl, error, (Part("KAnonymity(5)", met, "so"),))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@given(seeds)
 def test_the_recommended_point_is_the_cheapest_of_those_that_meet_everything_as_asked(seed: int) -> None:
     """By brute force over random points: no weaker strength, no other sense unless accepted, ties by query error."""
     random = np.random.default_rng(seed)

@@ -23,7 +23,7 @@ from jali.principles.presence import PRESENCE, DeltaPresence
 from jali.search.existence import existence
 from jali.search.existence_kernels import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
 from oracles import presence as oracle
-from oracles.often import often
+from oracles.often import examples
 
 COLOUR = [("red", "warm", "*"), ("pink", "warm", "*"), ("blue", "cold", "*"), ("teal", "cold", "*")]
 SHAPE = [("dot", "*"), ("bar", "*"), ("cross", "*")]
@@ -267,7 +267,7 @@ def drawn(data: st.DataObject, public: list[tuple[str, str]]) -> list[tuple[str,
     return [public[i] for i in places]
 
 
-@often(15)
+@examples(1.5)
 @given(publics, st.data(), bounds, st.sampled_from(["lattice", "partition"]))
 def test_shifts_stay_within_the_bounds_and_never_cost_more(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float], search: str
@@ -292,7 +292,7 @@ def test_shifts_stay_within_the_bounds_and_never_cost_more(
     assert costs[2] <= costs[1] + 1e-9
 
 
-@often(15)
+@examples(1.5)
 @given(publics, st.data(), bounds)
 def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]
@@ -308,7 +308,7 @@ def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     assert oracle.cost(cells(release), private, TREES) == pytest.approx(best)
 
 
-@often(15)
+@examples(1.5)
 @given(st.lists(st.sampled_from(PEOPLE), min_size=3, max_size=8), st.data(), st.integers(1, 4))
 def test_with_steps_every_group_goes_to_the_furthest_step_that_holds(
     public: list[tuple[str, str]], data: st.DataObject, steps: int
@@ -495,7 +495,7 @@ def test_the_public_table_may_have_other_columns_in_another_order_and_rows_that_
             call()
 
 
-@often(15)
+@examples(1.5)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), min_size=3, max_size=9), st.data(), bounds)
 def test_what_measure_tells_of_undeclared_columns_is_the_cost_of_the_published_texts(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ from jali.search import mondrian_safe_compiled, mondrian_safety
 from jali.search.disclosure_kernels import safe_alone
 from jali.search.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
+from oracles.often import examples, seeds
 
 Rows = list[list[int]]
 
@@ -52,7 +53,7 @@ def small_table(seed: int, rows: int, *, values: int = 4, widths: Sequence[int] 
 # -- judging ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(), st.integers(0, 3))
 def test_the_level_of_a_group_is_the_worst_attack_on_somebody_in_it(rows: Rows, k: int) -> None:
     """Every group's level by enumeration; the largest is the maximum disclosure."""
@@ -62,7 +63,7 @@ def test_the_level_of_a_group_is_the_worst_attack_on_somebody_in_it(rows: Rows, 
     assert max(expected) == disclosure.maximum(rows, k, exact=True)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(), st.integers(0, 3))
 def test_a_bound_that_is_reached_exactly_is_not_kept(rows: Rows, k: int) -> None:
     """Strictly below: c at a level fails it, and the least bit above keeps it, however floats round."""
@@ -79,7 +80,7 @@ def test_a_bound_that_is_reached_exactly_is_not_kept(rows: Rows, k: int) -> None
         assert level == 1 or Safety(min(Fraction(1), level + Fraction(1, 10**15)), k).alone(counts)[row]
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(groups=5, people=9), st.integers(0, 5), st.data())
 def test_joining_groups_never_raises_the_level_of_any(rows: Rows, k: int, data: st.DataObject) -> None:
     """Theorem 14, and more: neither that of the joined groups beyond the larger of theirs nor that of others."""
@@ -91,7 +92,7 @@ def test_joining_groups_never_raises_the_level_of_any(rows: Rows, k: int, data: 
         assert after[group] <= before[into == group].max() + 1e-12
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(matrices(people=3), st.integers(0, 3), st.sampled_from([0.3, 0.5, 0.7, 0.9, 1]))
 def test_no_group_below_the_least_size_is_safe(rows: Rows, k: int, c: float) -> None:
     """And different people of that many values are."""
@@ -142,7 +143,7 @@ def test_people_with_several_rows_are_refused() -> None:
 # -- the lattice --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@given(seeds)
 def test_all_minimal_safe_nodes_are_found(seed: int) -> None:
     """Every node judged by the oracle; those with no safe node below are the minimal ones."""
     table, safety = small_table(seed, 60), Safety([0.6, 0.8, Fraction(2, 3)][seed % 3], seed % 3)
@@ -161,7 +162,7 @@ def test_all_minimal_safe_nodes_are_found(seed: int) -> None:
     assert sorted(tuple(node.levels.values()) for node in jali.minimal(table, [safety])) == sorted(lowest)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@given(seeds)
 def test_with_suppression_the_whole_published_table_is_safe(seed: int) -> None:
     """The suppressed rows are a group like the others; and a budget is never worse than none."""
     table, safety = small_table(seed, 150, values=8, widths=(6, 5, 2)), Safety(0.75, 1 + seed % 2)

@@ -8,6 +8,7 @@ from itertools import chain, combinations, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -20,6 +21,7 @@ from jali.graphical.privacy import Checker, check, columns_of
 from jali.graphical.problem import Problem
 from jali.graphical.select import SEARCHES, select, walk
 from jali.principles.base import Principle
+from oracles.often import seeds
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*")]
 PROMISES: list[tuple[Principle, ...]] = [
@@ -64,7 +66,7 @@ def every_collection(problem: Problem) -> list[tuple[int, ...]]:
     return [some for some in sets if len(largest(some)) == len(some) and decomposable(some)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@given(seeds)
 def test_exhaustive_is_the_best_of_all_safe_decomposable_collections(seed: int) -> None:
     """Against every set of up to four marginals (there are no larger ones here that do not contain each other)."""
     table, promises = tables(seed), PROMISES[seed % len(PROMISES)]
