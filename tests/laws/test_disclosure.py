@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -126,10 +127,10 @@ def test_few_buckets_matter_and_are_found(rows: Rows, k: int) -> None:
     assert seen.fewest == min(sum(n > 0 for n in row) for row in rows)
 
 
-def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape() -> None:
+def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape(repeats: Callable[[int], int]) -> None:
     """The exchange argument needs nothing but falling vectors: random ones find what it forgets."""
     random = np.random.default_rng(4)
-    for _ in range(3000):
+    for _ in range(repeats(3000)):
         k, groups = int(random.integers(1, 6)), int(random.integers(1, 9))
         free = np.minimum.accumulate(random.integers(1, 6, (k + 1, groups)) / 6, axis=0)
         free[0] = 1.0

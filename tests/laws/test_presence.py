@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -165,11 +166,11 @@ def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
     assert seen == {(told, undecided) for told in (True, False) for undecided in (True, False)}
 
 
-def test_what_the_means_of_a_group_tell_is_so() -> None:
+def test_what_the_means_of_a_group_tell_is_so(repeats: Callable[[int], int]) -> None:
     """Small groups by listing all subsets, also bounds that are met exactly, at 0 and at 1: never the wrong verdict."""
     random = np.random.default_rng(7)
     seen = set()
-    for _ in range(3000):
+    for _ in range(repeats(3000)):
         members = int(random.integers(1, 9))
         powers = random.integers(-random.choice([1, 3, 12]), 1, members)
         present = int(random.integers(1, members + 1))

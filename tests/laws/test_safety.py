@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -27,8 +27,6 @@ from oracles import disclosure as oracle
 from oracles.often import examples, seeds
 
 Rows = list[list[int]]
-
-CASES = 300
 
 
 @st.composite
@@ -241,9 +239,11 @@ def oracle_maximum(rows: Sequence[Sequence[int]], k: int) -> Fraction:
 
 @pytest.mark.parametrize("split", ["range", "entropy", "kl"])
 @pytest.mark.parametrize("mode", ["strict", "relaxed"])
-def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(mode: str, split: str) -> None:
+def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(
+    mode: str, split: str, repeats: Callable[[int], int]
+) -> None:
     """Same groups, whatever the table, also where c is reached exactly."""
-    for seed in range(12):
+    for seed in range(repeats(12)):
         table = small_table(seed, 40 + 5 * seed, widths=(5, 4, 2))
         safety = Safety([0.5, 0.6, 0.75, Fraction(2, 3), 0.9, 1][seed % 6], seed % 4)
         options = {"mode": mode, "split": split}
@@ -304,10 +304,10 @@ def random_case(seed: int) -> tuple[Table, list[jali.principles.Principle], dict
     return table, principles, options
 
 
-def test_compiled_partitions_are_those_of_the_judge_in_python() -> None:
+def test_compiled_partitions_are_those_of_the_judge_in_python(repeats: Callable[[int], int]) -> None:
     """Hundreds of small tables, all modes and splits: the same groups."""
     met = 0
-    for seed in range(CASES):
+    for seed in range(repeats(300)):
         table, principles, options = random_case(seed)
         whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
         judge = mondrian_safety.judge_of(principles, whole)
@@ -319,15 +319,18 @@ def test_compiled_partitions_are_those_of_the_judge_in_python() -> None:
         for one, other in ((made.group, slow.group), (made.row_group, slow.row_group)):
             assert (one is None and other is None) or np.array_equal(one, other), seed
         met += made.groups > 1
-    assert met > CASES // 6
+    assert met > repeats(300) // 6
 
 
-def test_a_partition_is_the_same_however_many_threads_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_is_the_same_however_many_threads_look_ahead(
+    repeats: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where splits are refused, and what was found below them is forgotten: same groups, as many judged."""
-    whole = [mondrian(*case[:2], **case[2]) for case in partitionable(60)]  # type: ignore[arg-type]
+    cases = partitionable(repeats(60))
+    whole = [mondrian(*case[:2], **case[2]) for case in cases]  # type: ignore[arg-type]
     monkeypatch.setattr(mondrian_safe_compiled, "SMALL", 4)  # so that small tables are shared among threads
     for threads in (1, 2, 3):
-        for (table, principles, options), one in zip(partitionable(60), whole, strict=True):
+        for (table, principles, options), one in zip(cases, whole, strict=True):
             made = mondrian(table, principles, threads=threads, **options)  # type: ignore[arg-type]
             assert np.array_equal(groups_of(made), groups_of(one))
             assert made.checked == one.checked
