@@ -24,10 +24,10 @@ demo: $(STAMP)  ## install jali into .venv and show jali at work on an invented 
 	@$(BIN)/jali demo
 
 test: $(KERNELS)  ## the fast tests, the doctests and every law a few times
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not paper"
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not paper"
 
 test-slow: $(KERNELS)  ## the long tests, the papers' figures and every law many times; says what was skipped and why
-	@$(BIN)/python -m pytest -q -n 2 -m "slow or paper or law"
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or paper or law"
 
 lint: $(TOOLS)  ## ruff (rules and format) and mypy --strict
 	@$(BIN)/ruff check --quiet .

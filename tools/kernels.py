@@ -28,7 +28,7 @@ from jali.search import disclosure, existence
 def people(*sensitive: str, **roles: Any) -> Any:
     """A small invented table, two rows a person."""
     random = np.random.default_rng(0)
-    data = {"who": np.arange(60) // 2, "age": np.arange(60) // 2 % 9, "sex": random.integers(0, 2, 60)}
+    data = {"who": np.arange(60) // 2, "age": random.integers(0, 9, 60), "sex": random.integers(0, 2, 60)}
     data |= {name: random.integers(0, 4, 60) for name in sensitive}
     quasi = {"age": jali.bands(3, low=0, high=8), "sex": jali.suppress()}
     return jali.table(pa.table(data), quasi=quasi, sensitive=list(sensitive), **roles)
@@ -53,9 +53,9 @@ def safeties() -> None:
 
 def recoding() -> None:
     """Local recoding: paired; peeled and moved; merged, as where persons are named."""
-    jali.recode(people("ill"), jali.KAnonymity(3))
+    jali.recode(people("ill"), [jali.KAnonymity(3), jali.DistinctDiversity(2)])
     jali.recode(people("ill"), jali.KAnonymity(3), peel="principle")
-    jali.recode(people("ill", person="who"), jali.KAnonymity(3), peel="principle")
+    jali.recode(people("ill", person="who"), [jali.KAnonymity(3), jali.EntropyDiversity(3)], peel="principle")
 
 
 def presence() -> None:
