@@ -1,30 +1,103 @@
-"""How hypothesis looks for counterexamples here, and where the tests find the Adult table."""
+"""How often the laws are tried, what tests cost, and where they find the Adult table.
+
+Two runs share all laws: `make test` tries each a few times, `make test-slow` again and often. A law says with
+`@examples(times)` that it wants more examples than the profile gives, and with the fixture `repeats` how often it
+repeats its own loop; both follow the run. Whatever does so is marked `law` here, so no run can forget it.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from oracles.often import FEW, MANY, repeated
 
 IN_CI = bool(os.environ.get("CI"))
 
 # No deadline and no complaint about slow draws: two workers on a busy machine are slow for reasons that are not ours.
-BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# In CI the examples are the same each time: the same change, the same verdict.
+BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, derandomize=IN_CI)
 
-settings.register_profile("dev", BASE, max_examples=50)
-settings.register_profile("ci", BASE, max_examples=50, derandomize=True)  # the same change, the same verdict
-settings.register_profile("slow", BASE, max_examples=1000, derandomize=IN_CI)
+settings.register_profile("fast", BASE, max_examples=FEW)
+settings.register_profile("slow", BASE, max_examples=MANY)
+
+BUDGET = 2.0
+"""Processor seconds; a test of `make test` that takes more is named at the end: make it smaller, or mark it slow."""
+NAMED = 15  # at most so many tests are named
+
+cost_of: dict[str, float] = {}  # by test, of all workers
+
+
+def is_slow_run(config: pytest.Config) -> bool:
+    """Whether the run was asked for slow tests, by name: `-m slow`, `-m "slow or law"`."""
+    marks = str(config.getoption("markexpr"))
+    return "slow" in marks and "not slow" not in marks
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the profile: many examples under `-m slow`, the same ones each time in CI; --hypothesis-profile wins."""
-    if config.getoption("--hypothesis-profile"):
+    """Choose the profile; --hypothesis-profile wins."""
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("slow" if is_slow_run(config) else "fast")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what tries more under another profile, so that `make test-slow` tries it again."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)) or "repeats" in getattr(item, "fixturenames", ()):
+            item.add_marker("law")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Remember the processor time when a test starts: its own and that of the processes it waited for."""
+    item.stash[_STARTED] = _spent()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Write into each report what the test has cost so far; the report also finds its way from a worker."""
+    report = yield
+    report.user_properties = [*report.user_properties, ("cost", _spent() - item.stash[_STARTED])]
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the last word on the cost of each test."""
+    cost_of[report.nodeid] = dict(report.user_properties).get("cost", 0.0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what the tests cost, and name those that are over the budget of a fast one."""
+    if hasattr(config, "workerinput") or not cost_of:
         return
-    marks = str(config.getoption("markexpr"))
-    slow = "slow" in marks and "not slow" not in marks
-    settings.load_profile("slow" if slow else "ci" if IN_CI else "dev")
+    slow = is_slow_run(config)
+    named = sorted(((cost, test) for test, cost in cost_of.items() if slow or cost > BUDGET), reverse=True)[:NAMED]
+    terminalreporter.section(f"cost: {sum(cost_of.values()):.0f} processor seconds in {len(cost_of)} tests")
+    if named:
+        terminalreporter.write_line("the dearest:" if slow else f"over the {BUDGET:g} seconds of a fast test:")
+    for cost, test in named:
+        terminalreporter.write_line(f"{cost:7.1f} s  {test}")
+
+
+_STARTED = pytest.StashKey[float]()
+
+
+def _spent() -> float:
+    mine = os.times()
+    return time.process_time() + mine.children_user + mine.children_system
+
+
+@pytest.fixture(scope="session")
+def repeats() -> Callable[[int], int]:
+    """How often a loop of a law is repeated: as often as it says under `make test-slow`, else a part of it."""
+    return repeated
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 # Each room and the rooms it may import from, besides itself and errors; "*" is every room that stands above it here.
 # A new room is a new line. "jali" is the front door: __init__.py and the public names.
@@ -286,3 +287,15 @@ def test_no_large_file_is_tracked() -> None:
         pytest.skip("not a git checkout")
     sizes = {name: (ROOT / name).stat().st_size for name in done.stdout.split("\0") if name and (ROOT / name).is_file()}
     assert not {name: size for name, size in sizes.items() if size > LARGEST_FILE}
+
+
+def test_every_law_is_tried_in_both_runs(request: pytest.FixtureRequest) -> None:
+    """No law fixes its number of examples, and each has the mark by which the slow run selects it."""
+    often = ROOT / "tests" / "oracles" / "often.py"
+    others = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py" and path != often]
+    fixed = "max_" + "examples"
+    assert not [path.name for path in others if fixed in path.read_text("utf-8")], "write @examples(times)"
+    laws = [item for item in request.session.items if is_hypothesis_test(getattr(item, "obj", None))]
+    assert all(item.get_closest_marker("law") for item in laws)
+    chosen = re.findall(r'-m "([^"]+)"', (ROOT / "Makefile").read_text("utf-8"))
+    assert chosen == ["not slow and not paper", "slow or paper or law"]

@@ -85,7 +85,13 @@ assert not hasattr(jali, "no_such_name"), "an unknown name must be an AttributeE
 }
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())
+SLOW = ("each one first",)  # it imports jali anew for every name
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(s, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, s in SCENARIOS.items()],
+)
 def test_a_lazily_imported_module_never_shadows_a_public_name(scenario: str) -> None:
     """Each public name, asked twice, is the same object and of its kind, in whatever order things are imported."""
     done = subprocess.run([sys.executable, "-c", SHARED + scenario], capture_output=True, text=True, check=False)

@@ -84,6 +84,7 @@ def test_overwrite_replaces_a_release(published: Any) -> None:
     assert published.names() == ["job.toml", "nationality.csv", "out", "patients.csv"]
 
 
+@pytest.mark.slow
 def test_a_table_from_standard_input(ward: Any) -> None:
     """`input = "-"` reads the table from a pipe."""
     ward.edit("job.toml", "patients.csv", "-")
@@ -143,6 +144,11 @@ def test_a_broken_promise_is_exit_code_3(published: Any) -> None:
     assert result.exit_code == 3
     assert json.loads(result.stdout)["holds"] is False
     assert result.stderr == "jali: error: a promise is broken: KAnonymity(5)\n"
+
+
+@pytest.mark.slow
+def test_a_broken_promise_is_exit_code_3_of_the_process(published: Any) -> None:
+    published.edit("out/manifest.json", '"k": 4', '"k": 5')
     assert published.process("audit", "out").returncode == 3
 
 
@@ -333,6 +339,7 @@ def test_hierarchy_warns_where_it_lists_values_of_the_table(ward: Any) -> None:
     assert (ward / "nationality.csv").read_text(encoding="utf-8").startswith("Russian;")
 
 
+@pytest.mark.slow
 def test_demo_needs_no_input_and_can_be_repeated(ward: Any) -> None:
     """It ends with the figures and the path, and replaces its own earlier output."""
     for _ in range(2):
@@ -356,6 +363,7 @@ def test_demo_refuses_a_folder_that_holds_anything_else(ward: Any, refused: Any,
     assert os.listdir(ward / "jali-demo") == [stranger]
 
 
+@pytest.mark.slow
 def test_demo_does_not_replace_the_release_of_another_table(published: Any, refused: Any) -> None:
     """A release is not the demo's own because it is a release, nor when a file was added to it."""
     assert "did not write" in refused(published.jali("demo", "--rows", "500", "-o", "out"))

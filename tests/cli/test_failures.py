@@ -64,6 +64,7 @@ def test_no_permission_to_write(ward: Any, refused: Any, monkeypatch: pytest.Mon
     assert ward.names() == BEFORE
 
 
+@pytest.mark.slow
 def test_a_full_disk_for_the_output_itself(published: Any) -> None:
     """`jali audit out > /dev/full` says what is wrong and does not end with 0."""
     if not Path("/dev/full").exists():
@@ -110,6 +111,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_that_is_killed_while_saving_leaves_a_whole_release(published: Any, when: str) -> None:
     """Not even `kill -9` gives half a release: it is the old one or the new one."""
@@ -134,6 +136,7 @@ def test_a_bug_is_a_line_without_values(ward: Any, refused: Any, monkeypatch: py
     assert "Umeko" not in line
 
 
+@pytest.mark.slow
 def test_jali_debug_gives_developers_the_traceback(ward: Any) -> None:
     """With JALI_DEBUG=1 the error comes through as it is."""
     done = ward.process("publish", "nowhere.toml", env=os.environ | {"JALI_DEBUG": "1"})
@@ -191,6 +194,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent as on Unix")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_writing_leaves_nothing_behind(ward: Any, number: int, code: int) -> None:
@@ -208,6 +212,7 @@ def test_a_signal_while_writing_leaves_nothing_behind(ward: Any, number: int, co
     assert ward.names() == BEFORE
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break as on Unix")
 @pytest.mark.parametrize("command", [["audit", "out"], ["hierarchy", "job.toml", "age", "-q"], ["--help"]])
 def test_a_reader_that_goes_away_is_no_reason_to_complain(published: Any, command: list[str]) -> None:
@@ -225,6 +230,7 @@ def test_a_reader_that_goes_away_is_no_reason_to_complain(published: Any, comman
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_signs_shows_something(published: Any) -> None:
     """Output in ASCII neither fails nor breaks JSON."""
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
@@ -233,6 +239,7 @@ def test_a_terminal_without_the_signs_shows_something(published: Any) -> None:
     assert json.loads(done.stdout)["condition"] == "condition = 'Grün'"
 
 
+@pytest.mark.slow
 def test_no_progress_in_a_pipe(ward: Any) -> None:
     """Nothing but notes comes on stderr where it is no terminal, and nothing at all with --quiet."""
     loud, quiet = ward.process("publish", "job.toml"), ward.process("publish", "job.toml", "-q", "--overwrite")

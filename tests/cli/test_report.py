@@ -23,7 +23,9 @@ def test_without_the_original_it_is_the_public_edition(published: Any) -> None:
     assert (published / "b.html").read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("how", [("--job", "job.toml"), ("--original", "patients.csv")])
+@pytest.mark.parametrize(
+    "how", [("--job", "job.toml"), pytest.param(("--original", "patients.csv"), marks=pytest.mark.slow)]
+)
 def test_with_the_original_it_is_the_private_edition(published: Any, how: tuple[str, str]) -> None:
     """Marked as confidential, under the title that was asked for."""
     done = published.jali("report", "out", *how, "--title", "Ward 7 <A>", "-o", "r.html")
@@ -48,6 +50,7 @@ def test_what_it_refuses(published: Any, refused: Any) -> None:
     refused(published.jali("report", "nowhere"))
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_a_report_of_its_own(ward: Any, refused: Any) -> None:
     """It lies beside the release, is replaced with it, and somebody else's is not."""
     done = ward.jali("demo", "--rows", "3000", "-q")

@@ -32,6 +32,7 @@ from jali.releases.angel_tables import GroupTable
 from jali.releases.partitioned import Partitioned
 from jali.releases.published import Published
 from oracles import angel as oracle
+from oracles.often import seeds
 
 ILL = ("flu", "cold", "cancer", "none", "asthma")
 
@@ -675,7 +676,7 @@ def test_several_rows_that_stand_for_one_record_and_given_groups() -> None:
         of_groups(original, np.zeros(12, dtype=np.int64), each, (jali.TCloseness(0.5),), k=2, shows=shows)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@given(seeds)
 def test_people_are_counted_by_combination_value_and_batch(seed: int) -> None:
     """From the batches of records or of combinations, one sensitive column or two: what counting rows gives."""
     made = prepared(table(seed, sensitive=["ill", "pay"][: 1 + seed % 2]))
@@ -699,7 +700,7 @@ def test_people_are_counted_by_combination_value_and_batch(seed: int) -> None:
             assert found.of_record.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@given(seeds)
 def test_the_kl_of_a_draft_is_that_of_the_release_it_becomes(seed: int) -> None:
     """Priced from combinations before anything is published, and from the published tables afterwards."""
     made = table(seed, **({"weights": "w"} if seed % 2 else {}))
@@ -708,13 +709,14 @@ def test_the_kl_of_a_draft_is_that_of_the_release_it_becomes(seed: int) -> None:
     assert release.manifest.metrics["kl"] == pytest.approx(again, rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_posterior_is_the_same_however_it_is_added_up(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@given(seeds)
+def test_a_posterior_is_the_same_however_it_is_added_up(seed: int) -> None:
     """All pairs at once or a few at a time."""
     release = jali.angelize(table(seed), jali.FrequencyDiversity(2), k=2)
     wanted = release.posterior()
-    monkeypatch.setattr(angel_tables, "AT_ONCE", 3)
-    found = release.posterior()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(angel_tables, "AT_ONCE", 3)
+        found = release.posterior()
     assert found.group.tolist() == wanted.group.tolist()
     assert found.value.tolist() == wanted.value.tolist()
     assert np.abs(found.n - wanted.n).max() <= 1

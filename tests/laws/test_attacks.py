@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -293,11 +294,11 @@ def test_what_was_not_computed_is_not_told_as_nobody(kind: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_belief_after_a_rejection_is_what_every_world_says(seed: int) -> None:
+def test_the_belief_after_a_rejection_is_what_every_world_says(seed: int, repeats: Callable[[int], int]) -> None:
     """On random tables of one column: the beliefs of the cases, against every order of each group's values."""
     random = np.random.default_rng(seed)
     looked_at = 0
-    for _ in range(60):
+    for _ in range(repeats(60)):
         rows = int(random.integers(6, 9))
         leaves = random.integers(0, 4, rows)
         values = random.choice(list("pq"), rows, p=[0.6, 0.4]).tolist()

@@ -9,11 +9,12 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.errors import InputError
 from oracles.beliefs import in_boxes, posterior, prior
+from oracles.often import examples
 
 PAIRS = [(q, s) for q in ("a", "b", "c") for s in ("flu", "cold")]
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*")]
@@ -26,7 +27,7 @@ def population(weights: dict[tuple[str, str], int]) -> pa.Table:
     })  # fmt: skip
 
 
-@settings(max_examples=25)
+@examples(0.25)
 @given(st.lists(st.integers(0, 4), min_size=6, max_size=6), st.data(), st.integers(0, 2))
 def test_theorem_3_1_is_what_counting_worlds_finds(counts: list[int], data: st.DataObject, level: int) -> None:
     weights = {pair: n for pair, n in zip(PAIRS, counts, strict=True) if n}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
@@ -16,6 +16,7 @@ from jali.search.curve import along_curve, batches_along
 from jali.search.hilbert import hilbert
 from jali.search.mondrian_plan import columns_of
 from oracles.curve import halved
+from oracles.often import examples
 
 
 @pytest.mark.parametrize(("dimensions", "bits"), [(1, 4), (2, 1), (2, 4), (3, 3), (4, 2), (5, 2), (7, 1)])
@@ -58,7 +59,7 @@ promises = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(4)
 @given(table=tables, principles=promises)
 def test_batches_are_the_line_halved_while_both_halves_hold(table: Table, principles: list[Principle]) -> None:
     """The same pieces as cutting one piece at a time, each judged by the definitions; every record is in one."""
@@ -82,7 +83,6 @@ def test_batches_are_the_line_halved_while_both_halves_hold(table: Table, princi
     assert pieces == [list(piece) for piece in expected]
 
 
-@settings(max_examples=100, deadline=None)
 @given(table=tables, seed=st.integers(0, 99))
 def test_the_order_of_rows_is_no_matter(table: Table, seed: int) -> None:
     """The batches of a shuffled table hold the same people by combination and value, if their turns are the same."""
@@ -93,7 +93,6 @@ def test_the_order_of_rows_is_no_matter(table: Table, seed: int) -> None:
     assert wanted == found
 
 
-@settings(max_examples=100, deadline=None)
 @given(table=tables, seed=st.integers(0, 99))
 def test_who_comes_first_on_the_line_depends_on_nobodys_sensitive_value(table: Table, seed: int) -> None:
     """With other values the same records stand in the same places: the line tells whoever can draw it nothing."""

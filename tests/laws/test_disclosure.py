@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
@@ -29,6 +29,7 @@ from jali.risk.knowledge import Atom, Implication, knowledge_from
 from jali.risk.worst_buckets import MANY
 from jali.search.disclosure import few_that_matter
 from oracles import disclosure as oracle
+from oracles.often import examples
 
 Rows = list[list[int]]
 
@@ -55,21 +56,21 @@ def tiny(draw: st.DrawFn) -> Rows:
 # -- against all worlds -------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@examples(4)
 @given(tiny(), st.integers(0, 2))
 def test_it_is_the_largest_over_all_worlds_and_all_sets_of_simple_implications(rows: Rows, k: int) -> None:
     """Definition 6, literally."""
     assert disclosure.maximum(rows, k, exact=True) == oracle.Worlds(rows).by_implications(k)
 
 
-@settings(max_examples=25)
+@examples(0.25)
 @given(tiny().filter(lambda rows: sum(map(sum, rows)) <= 4))
 def test_three_implications_are_no_exception(rows: Rows) -> None:
     """Definition 6 for k = 3."""
     assert disclosure.maximum(rows, 3, exact=True) == oracle.Worlds(rows).by_implications(3)
 
 
-@settings(max_examples=400)
+@examples(4)
 @given(tiny(), st.integers(0, 3))
 def test_negations_about_whomever_disclose_no_more_than_those_about_one_person(rows: Rows, k: int) -> None:
     """What `knowledge="negations"` computes is the largest over all sets of k negations."""
@@ -77,7 +78,7 @@ def test_negations_about_whomever_disclose_no_more_than_those_about_one_person(r
     assert found == oracle.Worlds(rows).by_negations(k) == oracle.by_negations(rows, k)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(tiny(), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_no_basic_implications_disclose_more(rows: Rows, k: int, random: object) -> None:
     """Theorem 9: conjunctions in the premise and disjunctions in the conclusion do not help."""
@@ -94,14 +95,14 @@ def test_no_basic_implications_disclose_more(rows: Rows, k: int, random: object)
 # -- against every spread of atoms ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
+@examples(5)
 @given(buckets(), st.integers(0, 4))
 def test_it_is_the_least_over_every_spread_of_atoms(rows: Rows, k: int) -> None:
     """MINIMIZE1 and MINIMIZE2, enumerated."""
     assert disclosure.maximum(rows, k, exact=True) == oracle.maximum(rows, k)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(buckets(people=40, values=8, most=8), st.integers(0, 13))
 def test_floats_agree_with_fractions(rows: Rows, k: int) -> None:
     """To 1e-12, for implications and negations."""
@@ -112,7 +113,7 @@ def test_floats_agree_with_fractions(rows: Rows, k: int) -> None:
         assert (found == 1) == (fraction == 1)
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(buckets(people=300, values=20, most=12), st.integers(1, 9))
 def test_few_buckets_matter_and_are_found(rows: Rows, k: int) -> None:
     """The ratio over the candidates is that over all buckets, for every k up to theirs; compiled code finds it too."""
@@ -131,10 +132,10 @@ def test_few_buckets_matter_and_are_found(rows: Rows, k: int) -> None:
     assert seen.fewest == min(sum(n > 0 for n in row) for row in rows)
 
 
-def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape() -> None:
+def test_the_bound_on_how_many_buckets_matter_holds_for_vectors_of_any_shape(repeats: Callable[[int], int]) -> None:
     """The exchange argument needs nothing but falling vectors: random ones find what it forgets."""
     random = np.random.default_rng(4)
-    for _ in range(3000):
+    for _ in range(repeats(3000)):
         k, groups = int(random.integers(1, 6)), int(random.integers(1, 9))
         free = np.minimum.accumulate(random.integers(1, 6, (k + 1, groups)) / 6, axis=0)
         free[0] = 1.0
@@ -181,7 +182,7 @@ def test_edges(rows: Rows, k: int, fraction: Fraction) -> None:
     assert disclosure.maximum(rows, k) == pytest.approx(float(fraction), abs=1e-15)
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(buckets(people=12), st.integers(0, 8))
 def test_more_knowledge_never_discloses_less(rows: Rows, k: int) -> None:
     """Knowledge may be wasted; and implications can say what negations do."""
@@ -192,7 +193,6 @@ def test_more_knowledge_never_discloses_less(rows: Rows, k: int) -> None:
     assert found.negations[0] == max(max(row) / sum(row) for row in rows)
 
 
-@settings(max_examples=100)
 @given(buckets(), st.integers(0, 5))
 def test_all_forms_of_the_same_buckets_agree(rows: Rows, k: int) -> None:
     """A list, a matrix, counts: the same number."""
@@ -308,7 +308,7 @@ def test_a_negation_says_what_somebody_does_not_have(rows: Rows, k: int) -> None
         assert said == f"Person 1 of bucket {found.target.person.bucket + 1} does not have {one.given[0].value}."  # type: ignore[union-attr]
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(buckets(people=4), st.integers(0, 3), st.sampled_from(["implications", "negations"]))
 def test_a_witness_attains_the_maximum(rows: Rows, k: int, knowledge: str) -> None:
     """Counting worlds under its knowledge gives the same fraction."""
@@ -604,7 +604,7 @@ def test_the_exact_attack_and_the_exact_ratio_agree() -> None:
 
 
 @given(buckets(), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@examples(2)
 def test_more_facts_than_values_disclose_no_more(rows: Rows, more: int) -> None:
     """V - 1 facts tell which of V values it is; however many more are asked for, it takes no longer."""
     counts = dense(np.array([row + [0] * (4 - len(row)) for row in rows]))

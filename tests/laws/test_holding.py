@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from jali.estimates import holding
+from oracles.often import examples, seeds
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_hits_are_those_of_looking_at_every_pair(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@examples(3)
+@given(seeds)
+def test_hits_are_those_of_looking_at_every_pair(seed: int) -> None:
     """Boxes that overlap, values in no node, one cell, one box; in one go and in many small ones, tabled or not."""
     random = np.random.default_rng(seed)
-    if seed % 3 == 0:
-        monkeypatch.setattr(holding, "AT_ONCE", 5)
-    if seed % 2 == 0:
-        monkeypatch.setattr(holding, "TABLED", 0)
     columns, cells, boxes = (int(n) for n in random.integers([1, 1, 1], [4, 12, 20]))
     asked, dense, nodes, codes, tables = [], [], [], [], []
     for _ in range(columns):
@@ -29,7 +28,19 @@ def test_hits_are_those_of_looking_at_every_pair(seed: int, monkeypatch: pytest.
         tables.append(share)
     distinct = np.unique(np.stack(codes), axis=1)  # boxes differ
     codes = list(distinct)
-    found = holding.hits_of(asked, dense, nodes, codes)
+    mass = random.random((distinct.shape[1], 3))
+    at = random.integers(0, cells, 10)
+    value = random.integers(0, 3, 10)
+    key = np.arange(mass.size)
+    kept = random.random(mass.size) < 0.7
+    kept[0] = True
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 3 == 0:
+            patch.setattr(holding, "AT_ONCE", 5)
+        if seed % 2 == 0:
+            patch.setattr(holding, "TABLED", 0)
+        found = holding.hits_of(asked, dense, nodes, codes)
+        sums = holding.summed_at(found, at, value, (key[kept], mass.ravel()[kept]), 3)
     got = {
         (cell, int(found.box[at])): float(found.share[at])
         for cell in range(cells)
@@ -43,13 +54,6 @@ def test_hits_are_those_of_looking_at_every_pair(seed: int, monkeypatch: pytest.
                 expected[cell, box] = float(share)
     assert got == pytest.approx(expected)
     assert len(found.box) == len(expected)
-    mass = random.random((distinct.shape[1], 3))
-    at = random.integers(0, cells, 10)
-    value = random.integers(0, 3, 10)
-    key = np.arange(mass.size)
-    kept = random.random(mass.size) < 0.7
-    kept[0] = True
-    sums = holding.summed_at(found, at, value, (key[kept], mass.ravel()[kept]), 3)
     for i in range(10):
         by_hand = sum(
             share * mass[box, value[i]] for (cell, box), share in expected.items()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
@@ -25,6 +25,7 @@ from jali.risk.joint_figures import JointAudit, JointAudits
 from jali.risk.matching import Budget, expected
 from jali.risk.matching_flow import Impossible
 from oracles.joint import in_common, means
+from oracles.often import examples
 
 PEOPLE = pa.table(
     {
@@ -82,7 +83,7 @@ weights_of = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(4)
 @given(rows=amounts, weights=weights_of)
 def test_expected_people_are_the_mean_over_all_worlds(rows: list[tuple[int, int]], weights: list[Any]) -> None:
     """Exactly where worlds are counted; within the bounds, and possible when it is, where they are not."""
@@ -113,7 +114,6 @@ people = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=people, data=st.data())
 def test_beliefs_are_those_of_all_worlds(rows: list[tuple[int, str, str]], data: st.DataObject) -> None:
     """Two partitions of one small table, one of them without a column: E[m_ij(x)] over its sum, pair by pair."""
@@ -183,7 +183,7 @@ def covers(draw: st.DrawFn, kind: str) -> tuple[Cover, list[set[Any] | None]]:
     return made, known + ([{8}] if missing is not None else []) + ([None] if unknown else [])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(3)
 @given(data=st.data(), kind=st.sampled_from(["number", "date"]))
 def test_cells_have_in_common_what_both_may_stand_for(data: st.DataObject, kind: str) -> None:
     """Value by value; a cell that may be anything has all of the other's values in common with it."""
@@ -203,7 +203,7 @@ def test_cells_have_in_common_what_both_may_stand_for(data: st.DataObject, kind:
 masks = st.text("0*1", min_size=1, max_size=3).filter(lambda text: text != "*")
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(ones=st.lists(masks, min_size=1, max_size=3), twos=st.lists(masks, min_size=1, max_size=3))
 def test_masks_have_in_common_the_texts_that_fit_both(ones: list[str], twos: list[str]) -> None:
     """Spelt out over the ten digits."""

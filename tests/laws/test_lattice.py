@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -17,6 +17,7 @@ from jali.search.frontier import frontier
 from jali.search.lattice import Lattice
 from jali.search.metrics import METRICS
 from oracles.lattice import BruteForce
+from oracles.often import examples
 
 
 def _ignore(done: int, total: int) -> None:
@@ -98,7 +99,7 @@ def test_privacy_counts_people_even_where_their_rows_are_spread(table, principle
 
 
 @pytest.mark.slow
-@settings(max_examples=3000)
+@examples(30)
 @given(tables(), requirements, st.sampled_from(METRICS), st.sampled_from(["0", "0.1", "0.25", "0.5", "0.99"]))
 def test_thousands_of_tables_agree_with_brute_force(table, principles, metric, share):  # type: ignore[no-untyped-def]
     _same_best(table, principles, metric, Fraction(share))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -99,10 +100,11 @@ def asked(random: np.random.Generator, names: list[str], depth: int = 3) -> q.Co
     return q.And(parts) if kind == 2 else q.Or(parts)
 
 
-@pytest.mark.parametrize("first", range(0, 400, 200))
-def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_its_bounds_are_reached(first: int) -> None:
+def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_its_bounds_are_reached(
+    repeats: Callable[[int], int],
+) -> None:
     """The bounds are the fewest and the most over every way to deal the values out, whatever the condition."""
-    for seed in range(first, first + 200):
+    for seed in range(repeats(400)):
         random = np.random.default_rng(10_000 + seed)
         estimate, links, names = case(seed)
         shown, hidden = [n for n in names if n in "ab"], [n for n in names if n in "st"]
@@ -119,8 +121,8 @@ def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_its_bo
             assert found.exact or found.assumes, (seed, condition)
 
 
-def test_a_condition_and_its_negation_add_up_to_everybody() -> None:
-    for seed in range(300):
+def test_a_condition_and_its_negation_add_up_to_everybody(repeats: Callable[[int], int]) -> None:
+    for seed in range(repeats(300)):
         random = np.random.default_rng(20_000 + seed)
         estimate, _, names = case(seed)
         condition = asked(random, names)
@@ -129,8 +131,8 @@ def test_a_condition_and_its_negation_add_up_to_everybody() -> None:
         assert one.low + other.high == pytest.approx(estimate.total)
 
 
-def test_probabilities_and_joint_tables_are_those_of_writing_everything_out() -> None:
-    for seed in range(250):
+def test_probabilities_and_joint_tables_are_those_of_writing_everything_out(repeats: Callable[[int], int]) -> None:
+    for seed in range(repeats(250)):
         random = np.random.default_rng(30_000 + seed)
         estimate, links, names = case(seed)
         chosen = [names[i] for i in random.permutation(len(names))[: int(random.integers(1, len(names) + 1))]]
@@ -161,8 +163,8 @@ def test_a_joint_table_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPa
         small().frame(["a", "ill"])
 
 
-def test_a_reconstruction_gives_each_link_its_own_values_once() -> None:
-    for seed in range(200):
+def test_a_reconstruction_gives_each_link_its_own_values_once(repeats: Callable[[int], int]) -> None:
+    for seed in range(repeats(200)):
         estimate, links, names = case(seed)
         table = estimate.sample(seed=seed)
         assert table.num_rows == sum(len(link.people) for link in links)

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -21,6 +21,7 @@ from jali.estimates.base import Estimate
 from jali.graphical.marginal import MarginalCounts
 from jali.releases.marginals import PICTURE, Marginals
 from jali.reproduce.marginals import PARTS, patients
+from oracles.often import examples
 
 FIGURE_1B, FIGURE_1C, FIGURE_1D, FIGURE_1E = PARTS.values()
 
@@ -440,7 +441,7 @@ def test_several_sensitive_columns_are_judged_together_or_apart() -> None:
     assert {"ill", "pay"} <= {name for levels, _ in release.marginals for name in levels}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(0.4)
 @given(
     ages=st.lists(st.sampled_from([1, 2, 3, 18, 35, None]), min_size=4, max_size=24),
     zips=st.lists(st.sampled_from(["13053", "13068", "14850", "", None]), min_size=24, max_size=24),

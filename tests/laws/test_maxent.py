@@ -7,6 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -24,6 +25,7 @@ from jali.graphical.maxent import Divergence, finest, log_probability, tree_of
 from jali.graphical.moves import Model
 from jali.graphical.network import Network, Reading
 from oracles.maxent import Dense
+from oracles.often import examples, seeds
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*"), ("e", "z", "*")]
 
@@ -88,7 +90,8 @@ def estimate_of(table: Table, marginals: tuple[Marginal, ...]) -> MaxEntropyEsti
     return MaxEntropyEstimate(tuple(columns), cache, maximal(marginals), found)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@examples(1.5)
+@given(seeds)
 def test_the_closed_form_is_the_maximum_entropy_distribution(seed: int) -> None:
     """At every leaf cell of random decomposable collections, spreading included; and so is its divergence."""
     table = tables(seed)
@@ -105,7 +108,7 @@ def test_the_closed_form_is_the_maximum_entropy_distribution(seed: int) -> None:
     assert kl == pytest.approx(dense.kl(wanted), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(seeds)
 def test_fitting_agrees_with_the_closed_form_and_with_scaling_every_cell(seed: int) -> None:
     """Any collection; one that is decomposable is met after two rounds."""
     table = tables(seed)
@@ -155,7 +158,7 @@ def test_more_cells_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         fitting.fit(cache, [whole])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(seeds)
 def test_a_joint_of_the_network_is_the_sum_over_all_other_cells(seed: int) -> None:
     """Any columns, in any order, of any decomposable collection."""
     table = tables(seed)
@@ -188,7 +191,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@given(seeds)
 def test_counts_are_sums_over_the_maximum_entropy_distribution(seed: int) -> None:
     """Any condition, decomposable or fitted; within bounds that the table itself keeps."""
     table = tables(seed)
@@ -228,7 +231,7 @@ def test_what_is_published_together_is_counted_exactly_and_the_rest_says_what_it
         estimate.count("tre = 'a'")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@given(seeds)
 def test_cells_frames_and_samples_follow_the_distribution(seed: int) -> None:
     """Probabilities of all columns and of some, the joint frame, and the values that people drawn can have."""
     table = tables(seed)
@@ -300,7 +303,7 @@ def test_a_joint_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
 # -- marginals -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(40))
+@given(seeds)
 def test_counts_of_a_marginal_are_those_of_the_rows(seed: int) -> None:
     """Cells in order, each with somebody, whatever the source they are added up from."""
     table = tables(seed)

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.encoding.table import Table
@@ -23,6 +23,7 @@ from jali.search.mondrian import Boxes, mondrian
 from jali.search.mondrian_plan import MODES, SPLITS
 from jali.search.mondrian_rules import rules_of
 from oracles.mondrian import Reference
+from oracles.often import examples
 
 TREE = [
     ("a", "x", "r", "*"), ("b", "y", "r", "*"), ("c", "x", "r", "*"),
@@ -128,7 +129,7 @@ def test_hidden_combinations_are_left_out(table, principles, mode, split, random
 
 
 @pytest.mark.slow
-@settings(max_examples=4000)
+@examples(40)
 @given(tables(), requirements, modes, splits)
 def test_thousands_of_tables_agree_with_the_reference(table, principles, mode, split):  # type: ignore[no-untyped-def]
     same_as_reference(table, principles, mode, split)

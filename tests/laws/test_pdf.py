@@ -26,7 +26,7 @@ from jali.releases.partitioned import Partitioned
 from jali.releases.pdf import ASSUMES, STARTS, Shift, cell_text, read_cell
 from jali.releases.recoded import Recoded
 from oracles import pdf as oracle
-from oracles.often import often
+from oracles.often import examples
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
 HOSTILE = ["{a: 1}", "a, b", 'say "x"', "a: 0.5", "", " ", "missing", "\\", "{", "}", '"', "x\ny", "0.5", "é ü", "1/3"]
@@ -106,7 +106,7 @@ def test_a_manifest_that_says_something_else_than_the_cells_is_refused(tmp_path:
             jali.load(path.parent)
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), methods)
 def test_a_cell_says_how_often_each_value_stands_in_its_group(table: Table, method: str) -> None:
     """Theorem 2: the frequencies of the group, read from the published cell alone, exactly."""
@@ -122,7 +122,7 @@ def test_a_cell_says_how_often_each_value_stands_in_its_group(table: Table, meth
             assert read_cell(groups[number][name]) == oracle.distribution(values, list(set(values)), Fraction(1))
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), st.sampled_from(["partition", "relaxed", "recode"]), shares)
 def test_a_shifted_cell_lies_on_the_way_from_even_shares_to_the_frequencies(
     table: Table, method: str, towards: Fraction
@@ -142,7 +142,7 @@ def test_a_shifted_cell_lies_on_the_way_from_even_shares_to_the_frequencies(
             assert read_cell(groups[number]["tree"]) == expected
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), st.sampled_from(["generalize", "suppress"]))
 def test_not_shifted_at_all_a_declared_column_says_what_its_node_says(table: Table, method: str) -> None:
     """towards=0 is the taxonomy's display: the same estimate of every value, and the same divergence."""
@@ -159,7 +159,7 @@ def test_not_shifted_at_all_a_declared_column_says_what_its_node_says(table: Tab
     )
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), methods)
 def test_shifted_all_the_way_it_is_the_distribution(table: Table, method: str) -> None:
     release, whole = published(method, table, show="pdf"), published(method, table, show="pdf", towards=1, start="set")
@@ -168,7 +168,7 @@ def test_shifted_all_the_way_it_is_the_distribution(table: Table, method: str) -
         assert key(release) == key(whole)
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), methods, shares)
 def test_a_release_with_distributions_comes_back_as_it_was(table: Table, method: str, towards: Fraction) -> None:
     """CSV and Parquet, whatever the values are called: the same cells, the same estimate, the same measures."""
@@ -243,7 +243,7 @@ def test_no_cell_and_no_word_of_the_manifest_names_what_only_suppressed_rows_hav
     assert not [word for word in ("Xanten", "Yverdon", "95", "96") if f'"{word}"' in told or f"{word}:" in told]
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), methods, shares)
 def test_the_saved_file_alone_says_what_the_manifest_says(table: Table, method: str, towards: Fraction) -> None:
     """Each cell of the CSV file, read by its own notation, has the values and weights of the manifest."""
@@ -281,7 +281,7 @@ def test_a_cell_can_be_read_back_whatever_its_values_are_called(values: list[str
     assert cell_text(values, weights) != "*"
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), methods, shares)
 def test_what_is_published_keeps_the_promise_and_covers_everybody(table: Table, method: str, towards: Fraction) -> None:
     """Groups that show the same merge, which breaks no promise; nobody's value has probability 0."""
@@ -309,7 +309,7 @@ def test_boxes_with_equal_distributions_are_one_published_group(tmp_path: Path) 
         assert release.estimate().probability({"age": [1], "ill": ["a"]}) == pytest.approx([1 / 8])
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), st.sampled_from(["generalize", "suppress"]))
 def test_no_other_display_of_the_same_groups_has_a_lower_divergence(table: Table, method: str) -> None:
     """Theorem 2, for groups that do not overlap: nearer to the frequencies is nearer to the table."""
@@ -324,7 +324,7 @@ def test_no_other_display_of_the_same_groups_has_a_lower_divergence(table: Table
         assert least <= jali.measure(other, table, domain="present").kl + 1e-9
 
 
-@often(15)
+@examples(1.5)
 @given(tables(), unsuppressed)
 def test_the_cost_falls_all_the_way_to_the_frequencies(table: Table, method: str) -> None:
     """Theorem 3, along the segment of Equation 3, whether or not the boxes overlap, and for the same groups.
@@ -345,7 +345,7 @@ def test_the_cost_falls_all_the_way_to_the_frequencies(table: Table, method: str
     assert all(b >= a - 1e-9 for (before, a), (after, b) in pairwise(matches) if before == after)
 
 
-@often(15)
+@examples(1.5)
 @given(tables(most=5), st.sampled_from(["generalize", "partition", "relaxed", "recode"]), shares)
 def test_cost_and_matching_probability_are_those_of_all_reconstructions(
     table: Table, method: str, towards: Fraction

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -26,7 +27,7 @@ from jali.search.conceal_shift import members_of, moved
 from jali.search.existence import existence, logs_of
 from jali.search.existence_kernels import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
 from oracles import presence as oracle
-from oracles.often import often
+from oracles.often import examples
 
 COLOUR = [("red", "warm", "*"), ("pink", "warm", "*"), ("blue", "cold", "*"), ("teal", "cold", "*")]
 SHAPE = [("dot", "*"), ("bar", "*"), ("cross", "*")]
@@ -168,11 +169,11 @@ def test_compiled_verdicts_are_those_of_existence(tries: int) -> None:
     assert seen == {(told, undecided) for told in (True, False) for undecided in (True, False)}
 
 
-def test_what_the_means_of_a_group_tell_is_so() -> None:
+def test_what_the_means_of_a_group_tell_is_so(repeats: Callable[[int], int]) -> None:
     """Small groups by listing all subsets, also bounds that are met exactly, at 0 and at 1: never the wrong verdict."""
     random = np.random.default_rng(7)
     seen = set()
-    for _ in range(3000):
+    for _ in range(repeats(3000)):
         members = int(random.integers(1, 9))
         powers = random.integers(-random.choice([1, 3, 12]), 1, members)
         present = int(random.integers(1, members + 1))
@@ -318,7 +319,7 @@ def drawn(data: st.DataObject, public: list[tuple[str, str]]) -> list[tuple[str,
     return [public[i] for i in places]
 
 
-@often(15)
+@examples(1.5)
 @given(publics, st.data(), bounds, st.sampled_from(["lattice", "partition"]))
 def test_shifts_stay_within_the_bounds_and_never_cost_more(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float], search: str
@@ -343,7 +344,7 @@ def test_shifts_stay_within_the_bounds_and_never_cost_more(
     assert costs[2] <= costs[1] + 1e-9
 
 
-@often(15)
+@examples(1.5)
 @given(publics, st.data(), bounds)
 def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]
@@ -359,7 +360,7 @@ def test_the_lattice_finds_the_cheapest_node_within_the_bounds(
     assert oracle.cost(cells(release), private, TREES) == pytest.approx(best)
 
 
-@often(15)
+@examples(1.5)
 @given(st.lists(st.sampled_from(PEOPLE), min_size=3, max_size=8), st.data(), st.integers(1, 4))
 def test_with_steps_every_group_goes_to_the_furthest_step_that_holds(
     public: list[tuple[str, str]], data: st.DataObject, steps: int
@@ -546,7 +547,7 @@ def test_the_public_table_may_have_other_columns_in_another_order_and_rows_that_
             call()
 
 
-@often(15)
+@examples(1.5)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), min_size=3, max_size=9), st.data(), bounds)
 def test_what_measure_tells_of_undeclared_columns_is_the_cost_of_the_published_texts(
     public: list[tuple[str, str]], data: st.DataObject, within: tuple[float, float]

@@ -82,7 +82,11 @@ def random_matrices() -> list[Matrix]:
 
 
 BATCH = random_matrices()
-batch = pytest.mark.parametrize("matrix", BATCH, ids=range(len(BATCH)))
+SOME = range(0, len(BATCH), 3)  # of every width and of every kind; the others are tried by make test-slow
+batch = pytest.mark.parametrize(
+    "matrix",
+    [pytest.param(m, id=str(i), marks=() if i in SOME else pytest.mark.slow) for i, m in enumerate(BATCH)],
+)
 
 
 def assert_exact(make: Callable[[Fraction], Principle], counts: Counts, levels: Sequence[object], strict: bool) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jali
@@ -15,6 +15,7 @@ from jali.encoding.table import Table
 from jali.estimates.base import Count
 from jali.estimates.condition import And, Condition, Test
 from jali.utility.queries import Workload, workload
+from oracles.often import examples
 
 
 def people(rows: list[tuple[int | None, str, str]]) -> Table:
@@ -41,7 +42,7 @@ def satisfies(row: dict[str, object], condition: Condition) -> bool:
     return value >= condition.value if condition.op == ">=" else value <= condition.value
 
 
-@settings(max_examples=200, deadline=None)
+@examples(2)
 @given(table=tables, volume=st.floats(0.01, 1), seed=st.integers(0, 99))
 def test_the_truth_is_the_number_of_rows_that_satisfy_the_question(table: Table, volume: float, seed: int) -> None:
     """Counted row by row."""
@@ -51,7 +52,6 @@ def test_the_truth_is_the_number_of_rows_that_satisfy_the_question(table: Table,
     assert found.truth.tolist() == wanted
 
 
-@settings(max_examples=100, deadline=None)
 @given(table=tables, volume=st.floats(0.01, 1), seed=st.integers(0, 99))
 def test_a_question_asks_for_so_many_values_of_every_column(table: Table, volume: float, seed: int) -> None:
     """⌈n · s^(1/d)⌉ of them; neighbours where they are numbers."""
@@ -64,7 +64,6 @@ def test_a_question_asks_for_so_many_values_of_every_column(table: Table, volume
         assert [len(test.value) for test in sets] == [many["town"], many["disease"]]
 
 
-@settings(max_examples=100, deadline=None)
 @given(table=tables)
 def test_a_table_published_as_it_is_answers_without_error(table: Table) -> None:
     """And whatever the estimate, a question that nobody satisfies is counted apart."""

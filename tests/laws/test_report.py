@@ -96,14 +96,22 @@ GIVEN: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }  # fmt: skip
 
 
-FAST = ("suppressed", "buckets", "several rows a person", "angel", "marginals", "concealed")
+FAST = ("suppressed", "marginals")
 KINDS = [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in GIVEN]
 
 
+class Made(dict[str, Any]):
+    """Each kind of release, made when it is first asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        make, table = GIVEN[name]
+        return self.setdefault(name, make(table))
+
+
 @pytest.fixture(scope="module")
-def releases() -> dict[str, Any]:
+def releases() -> Made:
     """Each kind of release, made once."""
-    return {name: make(table) for name, (make, table) in GIVEN.items()}
+    return Made()
 
 
 def well_formed(page: str) -> Any:
@@ -164,7 +172,9 @@ def test_two_originals_with_the_same_tables_have_the_same_public_edition(monkeyp
     assert costs[0] != costs[1]  # so the comparison above could have failed
 
 
-@pytest.mark.parametrize("name", ["intervals", "angel", "marginals"])
+@pytest.mark.parametrize(
+    "name", ["marginals", *(pytest.param(name, marks=pytest.mark.slow) for name in ("intervals", "angel"))]
+)
 def test_a_section_is_marked_exactly_where_the_original_changes_it(releases: Any, name: str) -> None:
     """Every section that is not marked is the one of the public edition."""
     release, table = releases[name], GIVEN[name][1]
@@ -176,6 +186,7 @@ def test_a_section_is_marked_exactly_where_the_original_changes_it(releases: Any
     assert MARK not in jali.report(release).html
 
 
+@pytest.mark.slow
 def test_every_kind_of_release_is_among_those_that_are_tried(releases: Any) -> None:
     """A new kind gets a line in GIVEN."""
 
@@ -183,7 +194,7 @@ def test_every_kind_of_release_is_among_those_that_are_tried(releases: Any) -> N
         return {of} | {kind for below in of.__subclasses__() for kind in kinds(below)}
 
     published = {kind.kind for kind in kinds(Release) if kind.__module__.startswith("jali.") and "kind" in vars(kind)}
-    assert published == {release.kind for release in releases.values()}
+    assert published == {releases[name].kind for name in GIVEN}
 
 
 def test_the_public_table_of_a_concealed_release_stays_with_the_holder(releases: Any) -> None:
@@ -295,7 +306,9 @@ def test_names_and_values_are_shown_as_such(method: str) -> None:
 # -- the same numbers everywhere ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "options"), [("recode", {"show": "set"}), ("anatomize", {})])
+@pytest.mark.parametrize(
+    ("method", "options"), [("recode", {"show": "set"}), pytest.param("anatomize", {}, marks=pytest.mark.slow)]
+)
 def test_a_column_may_be_called_as_jali_calls_its_own(method: str, options: Any) -> None:
     """Whatever a column is called, both editions are made; a joint table's own count gives way."""
     frame = people(60).rename(columns={"city": "count", "illness": "batch"}).assign(people="a", bucket="b")

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jali
 from jali.errors import InputError
@@ -17,6 +17,7 @@ from jali.releases.pdf import read_cell
 from jali.utility import classify
 from jali.utility.rules import Rule, distance, mine, rule_probability
 from oracles import pdf as oracle
+from oracles.often import examples
 
 SHARES = st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.75, 0.8, 1.0])
 CENSUS = ["sex", "education", "marital-status"]
@@ -54,7 +55,7 @@ def test_the_distance_is_that_of_equation_5() -> None:
     assert distance({one: 0.9}, {one: 0.9}) == 0.0
 
 
-@settings(max_examples=60)
+@examples(0.6)
 @given(st.data(), SHARES, SHARES)
 def test_the_probability_of_a_rule_is_that_over_all_reconstructions(
     data: st.DataObject, support: float, confidence: float

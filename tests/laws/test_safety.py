@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,10 +24,9 @@ from jali.search import mondrian_safe_compiled, mondrian_safety
 from jali.search.disclosure_kernels import safe_alone
 from jali.search.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
+from oracles.often import examples, seeds
 
 Rows = list[list[int]]
-
-CASES = 300
 
 
 @st.composite
@@ -52,7 +51,7 @@ def small_table(seed: int, rows: int, *, values: int = 4, widths: Sequence[int] 
 # -- judging ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(), st.integers(0, 3))
 def test_the_level_of_a_group_is_the_worst_attack_on_somebody_in_it(rows: Rows, k: int) -> None:
     """Every group's level by enumeration; the largest is the maximum disclosure."""
@@ -62,7 +61,7 @@ def test_the_level_of_a_group_is_the_worst_attack_on_somebody_in_it(rows: Rows, 
     assert max(expected) == disclosure.maximum(rows, k, exact=True)
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(), st.integers(0, 3))
 def test_a_bound_that_is_reached_exactly_is_not_kept(rows: Rows, k: int) -> None:
     """Strictly below: c at a level fails it, and the least bit above keeps it, however floats round."""
@@ -79,7 +78,7 @@ def test_a_bound_that_is_reached_exactly_is_not_kept(rows: Rows, k: int) -> None
         assert level == 1 or Safety(min(Fraction(1), level + Fraction(1, 10**15)), k).alone(counts)[row]
 
 
-@settings(max_examples=300)
+@examples(3)
 @given(matrices(groups=5, people=9), st.integers(0, 5), st.data())
 def test_joining_groups_never_raises_the_level_of_any(rows: Rows, k: int, data: st.DataObject) -> None:
     """Theorem 14, and more: neither that of the joined groups beyond the larger of theirs nor that of others."""
@@ -91,7 +90,7 @@ def test_joining_groups_never_raises_the_level_of_any(rows: Rows, k: int, data: 
         assert after[group] <= before[into == group].max() + 1e-12
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(matrices(people=3), st.integers(0, 3), st.sampled_from([0.3, 0.5, 0.7, 0.9, 1]))
 def test_no_group_below_the_least_size_is_safe(rows: Rows, k: int, c: float) -> None:
     """And different people of that many values are."""
@@ -142,7 +141,7 @@ def test_people_with_several_rows_are_refused() -> None:
 # -- the lattice --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@given(seeds)
 def test_all_minimal_safe_nodes_are_found(seed: int) -> None:
     """Every node judged by the oracle; those with no safe node below are the minimal ones."""
     table, safety = small_table(seed, 60), Safety([0.6, 0.8, Fraction(2, 3)][seed % 3], seed % 3)
@@ -161,7 +160,7 @@ def test_all_minimal_safe_nodes_are_found(seed: int) -> None:
     assert sorted(tuple(node.levels.values()) for node in jali.minimal(table, [safety])) == sorted(lowest)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@given(seeds)
 def test_with_suppression_the_whole_published_table_is_safe(seed: int) -> None:
     """The suppressed rows are a group like the others; and a budget is never worse than none."""
     table, safety = small_table(seed, 150, values=8, widths=(6, 5, 2)), Safety(0.75, 1 + seed % 2)
@@ -240,9 +239,11 @@ def oracle_maximum(rows: Sequence[Sequence[int]], k: int) -> Fraction:
 
 @pytest.mark.parametrize("split", ["range", "entropy", "kl"])
 @pytest.mark.parametrize("mode", ["strict", "relaxed"])
-def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(mode: str, split: str) -> None:
+def test_a_partition_is_what_judging_all_groups_anew_at_every_split_gives(
+    mode: str, split: str, repeats: Callable[[int], int]
+) -> None:
     """Same groups, whatever the table, also where c is reached exactly."""
-    for seed in range(12):
+    for seed in range(repeats(12)):
         table = small_table(seed, 40 + 5 * seed, widths=(5, 4, 2))
         safety = Safety([0.5, 0.6, 0.75, Fraction(2, 3), 0.9, 1][seed % 6], seed % 4)
         options = {"mode": mode, "split": split}
@@ -303,10 +304,10 @@ def random_case(seed: int) -> tuple[Table, list[jali.principles.Principle], dict
     return table, principles, options
 
 
-def test_compiled_partitions_are_those_of_the_judge_in_python() -> None:
+def test_compiled_partitions_are_those_of_the_judge_in_python(repeats: Callable[[int], int]) -> None:
     """Hundreds of small tables, all modes and splits: the same groups."""
     met = 0
-    for seed in range(CASES):
+    for seed in range(repeats(300)):
         table, principles, options = random_case(seed)
         whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
         judge = mondrian_safety.judge_of(principles, whole)
@@ -318,15 +319,18 @@ def test_compiled_partitions_are_those_of_the_judge_in_python() -> None:
         for one, other in ((made.group, slow.group), (made.row_group, slow.row_group)):
             assert (one is None and other is None) or np.array_equal(one, other), seed
         met += made.groups > 1
-    assert met > CASES // 6
+    assert met > repeats(300) // 6
 
 
-def test_a_partition_is_the_same_however_many_threads_look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_is_the_same_however_many_threads_look_ahead(
+    repeats: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where splits are refused, and what was found below them is forgotten: same groups, as many judged."""
-    whole = [mondrian(*case[:2], **case[2]) for case in partitionable(60)]  # type: ignore[arg-type]
+    cases = partitionable(repeats(60))
+    whole = [mondrian(*case[:2], **case[2]) for case in cases]  # type: ignore[arg-type]
     monkeypatch.setattr(mondrian_safe_compiled, "SMALL", 4)  # so that small tables are shared among threads
     for threads in (1, 2, 3):
-        for (table, principles, options), one in zip(partitionable(60), whole, strict=True):
+        for (table, principles, options), one in zip(cases, whole, strict=True):
             made = mondrian(table, principles, threads=threads, **options)  # type: ignore[arg-type]
             assert np.array_equal(groups_of(made), groups_of(one))
             assert made.checked == one.checked

@@ -1,18 +1,25 @@
-"""Laws that are tried a few times in every run, and often by `make test-slow`."""
+"""How often laws are tried: a few times by `make test`, often by `make test-slow`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import settings
+from hypothesis import strategies as st
 
-MANY = 150
+FEW, MANY = 15, 100
+"""Examples of a law that asks for nothing else: in `make test`, in `make test-slow`."""
+
+seeds = st.integers(0, 2**31)
+"""Where a law draws its table with numpy: the seed of the generator."""
 
 
-def often(few: int) -> Callable[[Any], Any]:
-    """Try a law on `few` examples; under the profile of the slow tests on many, as one of them."""
-    if settings().max_examples < MANY:
-        return settings(max_examples=few)
-    return lambda law: pytest.mark.slow(settings(max_examples=MANY)(law))
+def examples(times: float) -> Callable[[Any], Any]:
+    """Try a law on this many times as many examples as the run gives every law."""
+    return settings(max_examples=max(1, round(times * settings().max_examples)))
+
+
+def repeated(most: int) -> int:
+    """How often a law repeats a loop of its own: `most` times in `make test-slow`, else a fifth of that."""
+    return most if settings().max_examples >= MANY else max(1, most // 5)

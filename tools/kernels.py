@@ -1,0 +1,103 @@
+"""Compile all kernels once, into the cache that every later process reads.
+
+    python tools/kernels.py
+
+`make test` and `make test-slow` run it when a source of the kernels has changed. Without it each worker, and each
+process that a test starts, compiles for itself what it meets first. numba keeps its cache in `__pycache__` beside the
+sources (or where NUMBA_CACHE_DIR says), so a clean clone pays once. Kernels that are older than what they call are
+forgotten here as well; a test run cannot do that, since collecting doctests imports the kernels before anybody asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import jali
+from jali import search
+from jali.search import disclosure, existence
+
+
+def people(*sensitive: str, **roles: Any) -> Any:
+    """A small invented table, two rows a person."""
+    random = np.random.default_rng(0)
+    data = {"who": np.arange(60) // 2, "age": random.integers(0, 9, 60), "sex": random.integers(0, 2, 60)}
+    data |= {name: random.integers(0, 4, 60) for name in sensitive}
+    quasi = {"age": jali.bands(3, low=0, high=8), "sex": jali.suppress()}
+    return jali.table(pa.table(data), quasi=quasi, sensitive=list(sensitive), **roles)
+
+
+def partitioning() -> None:
+    """Mondrian."""
+    jali.partition(people("ill"), jali.KAnonymity(3))
+
+
+def safety() -> None:
+    """Mondrian under safety, compiled throughout."""
+    jali.partition(people("ill"), jali.Safety(0.9, 1))
+
+
+def safeties() -> None:
+    """Mondrian under two safeties, whose trees are compiled; and the worst case of many groups."""
+    both = [jali.Safety(0.95, 1, sensitive=name) for name in ("ill", "pay")]
+    jali.partition(people("ill", "pay"), both)
+    disclosure.few_that_matter(np.ones((3, 4), dtype=np.int64), 1)
+
+
+def recoding() -> None:
+    """Local recoding: paired; peeled and moved; merged, as where persons are named."""
+    jali.recode(people("ill"), [jali.KAnonymity(3), jali.DistinctDiversity(2)])
+    jali.recode(people("ill"), jali.KAnonymity(3), peel="principle")
+    jali.recode(people("ill", person="who"), [jali.KAnonymity(3), jali.EntropyDiversity(3)], peel="principle")
+
+
+def presence() -> None:
+    """Verdicts on δ-presence."""
+    kernels = existence.kernels()
+    likely, many, start = np.array([0.2, 0.5]), np.array([2, 3]), np.array([0, 2])
+    groups, present, bounds = np.array([0]), np.array([2]), np.array([0.1, 0.9])
+    kernels.by_means(likely, many, start, groups, present, bounds)
+    kernels.within_bounds(likely, many, start, present, bounds)
+    kernels.existences(likely, many, start, present)
+
+
+FAMILIES: list[Callable[[], None]] = [safety, recoding, partitioning, safeties, presence]  # the longest first
+
+
+def cached_kernels() -> dict[str, Any]:
+    """The kernels that numba keeps on disk, by name, of all modules of `search`."""
+    found = {}
+    for module in pkgutil.iter_modules(search.__path__, "jali.search."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if getattr(getattr(value, "stats", None), "cache_path", None):
+                found[f"{value.py_func.__module__}.{name}"] = value
+    return found
+
+
+def compiled_by(family: Callable[[], None]) -> tuple[set[str], set[str]]:
+    """Run one of the above in this process; which kernels it compiled or read, and which there are."""
+    family()
+    known = cached_kernels()
+    return {name for name, kernel in known.items() if kernel.signatures}, set(known)
+
+
+def main() -> None:
+    """Compile on two cores; say which kernels nobody called."""
+    print("Compiling the kernels (once; a minute or so) ...", flush=True)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        results = list(pool.map(compiled_by, FAMILIES))
+    called = set().union(*(some for some, _ in results))
+    left = sorted(set().union(*(every for _, every in results)) - called)
+    for name in left:
+        print(f"tools/kernels.py compiles no {name}: add a call of it, or each worker will compile it for itself")
+
+
+if __name__ == "__main__":
+    main()
