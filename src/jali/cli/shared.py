@@ -54,7 +54,9 @@ format_option = click.option(
 )  # fmt: skip
 
 spreadsheet_option = click.option(
-    "--spreadsheet-safe", is_flag=True, help="Quote CSV cells that a spreadsheet would run: those after = + - or @."
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="Quote CSV cells that a spreadsheet would run: they begin with =, +, - or @.",
 )
 
 
