@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from jali.principles import Safety
-from jali.principles.base import Principle
-
 if TYPE_CHECKING:
+    from jali.principles.base import Principle
     from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
     from jali.releases.published import Published
@@ -79,6 +77,8 @@ def beyond(principles: Iterable[Principle]) -> str:
     >>> beyond([KAnonymity(3), Safety(0.9, 2)])
     'more than 2 facts that an attacker knows beyond the quasi-identifiers, or facts of another form'
     """
+    from jali.principles import Safety  # here, since commands that need no numbers read this module too
+
     facts: dict[str | None, int] = {}
     for principle in principles:
         if isinstance(principle, Safety) and principle.k > 0:
