@@ -51,6 +51,28 @@ def test_the_range_of_a_sum_is_that_of_all_whole_numbers_that_fit(
     assert tuple(found) == (min(totals), max(totals), True)
 
 
+@given(programs())
+def test_the_best_unknowns_fit_and_reach_the_most(
+    program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray],
+) -> None:
+    """What is returned meets every sum and reaches the limit; with a gap it still fits, and the limit is not passed."""
+    matrix, low, high, most, objective = program
+    known = sums(matrix, low, high, most)
+    found = known.range_of(objective)
+    for gap in (0.0, 0.5):
+        best = known.best(objective, gap=gap)
+        assert (best is None) == (found is None)
+        if best is None or found is None:
+            continue
+        assert best.x is not None
+        x = np.rint(best.x)
+        assert (matrix @ x >= low).all()
+        assert (matrix @ x <= high).all()
+        assert found.high <= best.limit
+        assert objective @ x <= found.high
+        assert gap or (best.exact and objective @ x == found.high == best.limit)
+
+
 def test_without_time_nothing_is_claimed() -> None:
     """A deadline that has passed gives no bound and no verdict."""
     known = sums(np.array([[1, 1]]), np.array([2.0]), np.array([2.0]), 3)
