@@ -25,6 +25,7 @@ CHANGES = {
     "a number beyond 64 bits": lambda c: c[1]["hierarchy"].update(members=[[10**30]] * 9),
     "a member that is no leaf": lambda c: c[1]["hierarchy"].update(members=[[0.5]] * 9),
     "a leaf that is no text": lambda c: c[1]["hierarchy"].update(leaves=[[1]] * 9),
+    "a name that is no text": lambda c: c[0].update(name=7),
     "a value judged as none": lambda c: c[-1].update(judged_as=[99] * 4),
 }
 

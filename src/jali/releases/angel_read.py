@@ -47,6 +47,8 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
         if not np.array_equal(weight[entry_batch], shown):
             raise ValueError("a batch shows two weights")
     hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
+    if all(column.judged is None for column in hidden):
+        raise ValueError("the batches have no sensitive column")
     return Contents(tuple(groups), hidden, entry_batch, whole_numbers(batches[count]), weight, (number, count, weights))
 
 

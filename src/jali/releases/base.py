@@ -247,6 +247,8 @@ def load(folder: str | Path) -> Release:
     if isinstance(kind, str) and kind not in kinds:
         raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
     try:
+        if not all(isinstance(facts[key], str) for facts in manifest["columns"] for key in ("name", "role", "kind")):
+            raise ValueError("a column has no name, role or kind")
         release: Release = kinds[kind].from_tables(tables, manifest)
         _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
