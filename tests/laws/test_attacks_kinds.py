@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import jali
 from jali.encoding.table import Table
@@ -50,7 +50,6 @@ def covers(shown: object, value: object) -> bool:
 # -- ANGEL ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
 @given(rows_of, st.data())
 def test_attacks_on_angel_believe_the_mixture_of_batches(rows: list[tuple[int, str, str]], data: st.DataObject) -> None:
     """Against reading the published tables row by row; with several tables the strongest, and what all leave."""
