@@ -163,6 +163,9 @@ def _require_nodes(hierarchy: Mapping[str, Any]) -> None:
     members = [member for node in hierarchy.get("members", ()) for member in node]
     if not all(isinstance(member, int) and 0 <= member < len(hierarchy["leaves"]) for member in members):
         raise ValueError("a member of a node is no leaf")
+    for key in {"low", "high", "missing"} & set(hierarchy):
+        if not isinstance(hierarchy[key], list) or len(hierarchy[key]) != len(hierarchy["labels"]):
+            raise ValueError("the nodes do not have a bound each")
 
 
 def whole_numbers(column: pa.ChunkedArray) -> Ints:
