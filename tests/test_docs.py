@@ -39,6 +39,7 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 WRITTEN = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((DOCS / "decisions").glob("*.md"))]
 NOT_RUN = {"reproductions.md": "needs the Adult table; tests/papers asserts its figures"}
+LONG = ("command-line.md", "frontier.md", "report.md")  # seconds each; make test-slow runs them
 RUN = ("python", "pycon", "console", "toml", "csv")
 ALIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -156,7 +157,9 @@ def same(block: Block, got: str, expected: str) -> None:
     assert doctest.OutputChecker().check_output(expected, got, ALIKE), f"{block.where} prints\n{got}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, id=p.name, marks=pytest.mark.slow if p.name in LONG else ()) for p in PAGES]
+)
 def test_every_example_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code runs, doctests and outputs are right, commands end with the code that is said, jobs can be loaded."""
     if page.name in NOT_RUN:

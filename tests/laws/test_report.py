@@ -306,9 +306,8 @@ def test_names_and_values_are_shown_as_such(method: str) -> None:
 # -- the same numbers everywhere ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("recode", {"show": "set"}), pytest.param("anatomize", {}, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "options"), [("recode", {"show": "set"}), ("anatomize", {})])
 def test_a_column_may_be_called_as_jali_calls_its_own(method: str, options: Any) -> None:
     """Whatever a column is called, both editions are made; a joint table's own count gives way."""
     frame = people(60).rename(columns={"city": "count", "illness": "batch"}).assign(people="a", bucket="b")

@@ -169,6 +169,7 @@ def test_knowledge_that_no_drawn_world_satisfies_is_no_number(monkeypatch: pytes
         risk([[1000, 4]], known, seed=0, samples=1000)
 
 
+@pytest.mark.slow
 def test_hard_knowledge_stops_counting_at_the_stated_bound() -> None:
     """A dense web of implications: more steps than are allowed, so an estimate, and never silently."""
     random = np.random.default_rng(3)
