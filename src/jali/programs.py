@@ -128,7 +128,8 @@ class Sums:
         done = result.status == _OPTIMAL
         x = None if result.x is None else np.asarray(result.x, dtype=np.float64)
         bound = result.fun if done and (gap == 0 or not self.whole) else result.mip_dual_bound
-        if bound is None or math.isnan(bound):
+        unproved = not done and not self.whole  # a linear program that was stopped has proved nothing
+        if unproved or bound is None or math.isnan(bound):
             return Least(-math.inf, reached=False, x=x)
         rounded = float(math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound)
         return Least(rounded, done and (gap == 0 or rounded == result.fun), x)
