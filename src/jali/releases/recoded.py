@@ -21,8 +21,8 @@ from jali.search.recode import Objective, Peel, RecodeShow, recode_groups
 from jali.search.recode_plan import PEELS, SHOWS
 
 KNOWN_ALGORITHM: dict[Peel, str] = {
-    "size": "whoever knows the algorithm can tell from classes published together that one failed, and at times which",
-    "principle": "whoever knows the algorithm can tell which classes failed the promises before they were merged",
+    "size": "whoever knows the algorithm can at times tell of classes published together that one failed, and which",
+    "principle": "whoever knows the algorithm can often tell which classes failed the promises before they were merged",
 }
 """What the way of peeling can give away; saved with the release, and true of every release that is made so."""
 
