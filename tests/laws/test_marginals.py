@@ -211,7 +211,7 @@ def test_bad_requests_are_refused_in_one_line() -> None:
             jali.check_marginals(nonsense, [{"age": 0}], PROMISES)  # type: ignore[arg-type]
     data = table.frame("arrow").append_column("who", pa.array(np.arange(300) // 2))
     named = jali.table(data, quasi=["age"], sensitive=["ill"], person="who")
-    with pytest.raises(InputError, match="names persons"):
+    with pytest.raises(InputError, match="names persons; keep one row of each person"):
         jali.marginals(named, PROMISES)
 
 

@@ -183,9 +183,11 @@ class Cache:
     @classmethod
     def of(cls, table: Table) -> Cache:
         """Counts of the marginals of a table, from its distinct combinations of all columns."""
-        if table.person is not None or table.weight is not None:
-            what = "persons" if table.person is not None else "weights"
-            raise InputError(f"marginals count rows: the table names {what}", do=f"read it without {what}")
+        if table.person is not None:
+            do = "keep one row of each person and read that without persons, or generalize the table"
+            raise InputError("marginals count rows: the table names persons", do=do)
+        if table.weight is not None:
+            raise InputError("marginals count rows: the table names weights", do="read it without weights")
         found = table.frequencies
         codes = np.hstack([found.codes[found.combination], found.joint[found.value]]).astype(np.int32)
         every = Marginal((0,) * codes.shape[1])
