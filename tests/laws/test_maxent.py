@@ -376,7 +376,7 @@ def test_marginals_that_contradict_each_other_are_refused() -> None:
 
 
 def test_cells_that_must_be_empty_do_not_keep_a_fit_from_settling() -> None:
-    """Three pairs of three rows: every table with these pairs has just these rows, though no pair rules out the rest."""
+    """Three pairs of three rows: a table with these pairs has just these rows, though no pair rules out the rest."""
     rows = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
     frame = pa.table({name: [row[at] for row in rows] for at, name in enumerate("abs")})
     cache = Cache.of(jali.table(frame, quasi={"a": jali.suppress(), "b": jali.suppress()}, sensitive=["s"]))
