@@ -143,7 +143,7 @@ def test_a_collection_that_is_not_decomposable_has_no_tree_and_fits() -> None:
     assert tree_of(cache.domain, pairs) is None
     assert Divergence(cache).kl([cache.domain.mask(pair) for pair in pairs]) is None
     found = fitting.fit(cache, pairs, rounds=3)
-    assert found.rounds == 3
+    assert found.rounds == 6  # three, and three more without the cells that must be empty
     assert not found.converged
     assert found.gap > 0
     assert fitting.fit(cache, pairs).gap < found.gap
@@ -373,3 +373,16 @@ def test_marginals_that_contradict_each_other_are_refused() -> None:
     assert tree is not None
     with pytest.raises(InputError, match="contradict"):
         Network(published, tree)
+
+
+def test_cells_that_must_be_empty_do_not_keep_a_fit_from_settling() -> None:
+    """Three pairs of three rows: a table with these pairs has just these rows, though no pair rules out the rest."""
+    rows = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
+    frame = pa.table({name: [row[at] for row in rows] for at, name in enumerate("abs")})
+    cache = Cache.of(jali.table(frame, quasi={"a": jali.suppress(), "b": jali.suppress()}, sensitive=["s"]))
+    pairs = [cache.domain.marginal(dict.fromkeys(pair, 0)) for pair in ("ab", "bs", "as")]
+    found = fitting.fit(cache, pairs)
+    assert found.converged
+    expected = np.zeros((2, 2, 2))
+    expected[tuple(np.array(rows).T)] = 1 / 3
+    np.testing.assert_allclose(found.p, expected, atol=1e-12)

@@ -315,14 +315,12 @@ def test_a_release_says_when_it_is_made_that_nobody_can_count_what_it_shows_as_e
             release.estimate().sample(None, seed=0)
 
 
-def test_a_partition_cannot_be_repaired_or_believed_and_says_so() -> None:
+def test_a_partition_cannot_be_repaired_and_says_so() -> None:
     frame = pa.table({"age": [1, 2, 3, 4], "ill": list("abab")})
     table = jali.table(frame, quasi=["age"], sensitive=["ill"])
     release = jali.partition(table, [jali.KAnonymity(2)])
     with pytest.raises(InputError, match="partition the table again"):
         jali.repair(release, [jali.DistinctDiversity(2)])
-    with pytest.raises(InputError, match="generalize the table instead"):
-        jali.beliefs(release, table)
 
 
 @pytest.mark.parametrize(("peel", "words"), [("size", "can at times tell"), ("principle", "which classes failed")])

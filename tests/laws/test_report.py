@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,9 @@ def test_the_public_table_of_a_concealed_release_stays_with_the_holder(releases:
 def test_a_promise_means_what_it_means_for_the_kind(releases: Any) -> None:
     """Marginals promise k-link anonymity, and say so; the k that ANGEL reaches is that of buckets, not of batches."""
     said = guarantee(Material(releases["marginals"])).html()
-    assert all(promise_of(principle)[1:] in said for principle in releases["marginals"].principles)  # but a capital
+    made = releases["marginals"]
+    promises = [promise_of(principle, made.attacker)[1:] for principle in made.principles]  # but a capital
+    assert all(escape(promise) in said for promise in promises)
     assert "Every person shares the quasi-identifiers" not in said
     angel = jali.angelize(jali.datasets.census(rows=600, seed=0), [jali.FrequencyDiversity(3)], k=5)
     smallest = min(int(table.sizes.min()) for table in angel.contents.tables)
@@ -633,7 +636,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists"):
         page.save(path)
     page.save(path, overwrite=True)
-    with pytest.raises(InputError, match="cannot write"):
+    with pytest.raises(InputError, match="there is no folder"):
         page.save(tmp_path / "nowhere" / "report.html")
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert "public edition" in repr(page)

@@ -291,7 +291,7 @@ def test_bad_input_is_one_clear_line(make: object, message: str) -> None:
 def test_a_misspelt_value_is_met_with_the_nearest_one() -> None:
     with pytest.raises(InputError, match='did you mean "Lung Cancer"'):
         risk(jali.generalize(hospital(), [jali.KAnonymity(5)]), [], Atom(0, "Lung Canser"))
-    with pytest.raises(InputError, match="the release has no row 10; rows are numbered from 0 to 9"):
+    with pytest.raises(InputError, match="the release has no row 11; the last is row 10; Python and JSON count from 0"):
         risk(jali.generalize(hospital(), [jali.KAnonymity(5)]), [], Atom(10, "Flu"))
 
 

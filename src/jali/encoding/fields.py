@@ -32,6 +32,8 @@ def between_lines(source: Path | bytes, size: int) -> int:
     """At least so many bytes, so that no block ends after the first letter of CR LF: Arrow drops the second there."""
     if isinstance(source, bytes):
         return _between_lines(source, size)
+    if source.stat().st_size == 0:  # nothing to map
+        return size
     with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return _between_lines(data, size)
 

@@ -1,7 +1,9 @@
 """Maximum entropy of any collection by iterative proportional fitting, where the domain of its levels fits.
 
 Starts from the uniform distribution over the declared values and scales to each marginal in turn (Deming & Stephan
-1940; the limit is the maximum-entropy distribution, Csiszár 1975).
+1940; the limit is the maximum-entropy distribution, Csiszár 1975). Scaling alone takes for ever to empty a cell that no
+table with these marginals fills but that no marginal rules out; where it does not settle, one linear program finds
+these cells, and the others are fitted.
 """
 
 from __future__ import annotations
@@ -16,9 +18,13 @@ from numpy.typing import NDArray
 from jali.errors import InputError
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, maximal, upward
 from jali.graphical.maxent import finest
+from jali.programs import Sums
 
 LARGEST = 1 << 24
 """Cells that are fitted at most: 128 MB; a larger domain is refused."""
+
+EMPTIED = 1 << 14
+"""Cells up to which a program looks for those that must be empty."""
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +74,18 @@ def fit(cache: Cache, marginals: Sequence[Marginal], *, tolerance: float = 1e-12
     if not largest:
         raise InputError("no marginal to fit", do="give at least one")
     shown = finest(largest)
-    p = _uniform(cache.domain, shown)
+    even = _uniform(cache.domain, shown)
     constraints = [_Constraint(cache, marginal, shown) for marginal in largest]
+    p, done, gap = _scaled(even.copy(), constraints, tolerance, rounds)
+    if gap > tolerance and even.size <= EMPTIED:
+        filled = _can_be_filled(cache, largest, shown, even.shape)
+        p, more, gap = _scaled(even * filled, constraints, tolerance, rounds)
+        done += more
+    return Fit(shown, p, done, gap, gap <= tolerance)
+
+
+def _scaled(p: Floats, constraints: Sequence[_Constraint], tolerance: float, rounds: int) -> tuple[Floats, int, float]:
+    """The distribution scaled to each marginal in turn, how many rounds that took, and how far off it is."""
     done, gap = 0, math.inf
     while done < rounds and gap > tolerance:
         gap = 0.0
@@ -78,7 +94,42 @@ def fit(cache: Cache, marginals: Sequence[Marginal], *, tolerance: float = 1e-12
             gap = max(gap, off)
             p *= ratio
         done += 1
-    return Fit(shown, p, done, gap, gap <= tolerance)
+    return p, done, gap
+
+
+def _can_be_filled(
+    cache: Cache, marginals: Sequence[Marginal], shown: Marginal, shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Which cells some table with these marginals fills, tables of fractions of people among them.
+
+    One program: x, t ≥ 1 and y ≤ min(x, 1) with A x = t n; the largest Σ y has y = 1 just where a cell can be filled,
+    since sums of such tables, and multiples of them, are such tables.
+    """
+    cells = math.prod(shape)
+    codes, each = np.indices(shape).reshape(len(shape), -1), np.arange(cells)
+    row, unknown, weight, sums = [each, each], [each, cells + each], [np.ones(cells), -np.ones(cells)], cells
+    for marginal in marginals:
+        counts = cache.counts(marginal)
+        table = np.zeros([cache.domain.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes])
+        table[tuple(counts.cells.T)] = counts.n
+        maps = [upward(cache.domain.attributes[i], shown.levels[i], marginal.levels[i]) for i in marginal.attributes]
+        axes = [shown.attributes.index(i) for i in marginal.attributes]
+        place = np.ravel_multi_index(tuple(m[codes[at]] for m, at in zip(maps, axes, strict=True)), table.shape)
+        row += [sums + place, sums + np.arange(table.size)]
+        unknown += [each, np.full(table.size, 2 * cells)]
+        weight += [np.ones(cells), -table.ravel()]
+        sums += table.size
+    low = np.zeros(sums)
+    high = np.concatenate([np.full(cells, np.inf), np.zeros(sums - cells)])
+    most = np.concatenate([np.full(cells, np.inf), np.ones(cells), [np.inf]])
+    known = Sums(
+        2 * cells + 1, np.concatenate(row), np.concatenate(unknown), low, high, np.concatenate(weight), most, False
+    )
+    found = known.best(np.concatenate([np.zeros(cells), np.ones(cells), [0.0]]))
+    if found is None or found.x is None:
+        return np.ones(shape, dtype=bool)
+    filled: NDArray[np.bool_] = (found.x[cells : 2 * cells] > 0.5).reshape(shape)
+    return filled
 
 
 def cells_of(domain: Domain, marginals: Sequence[Marginal]) -> int:
