@@ -86,15 +86,13 @@ def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> C
 
 
 def _words(made_by: str, labels: pa.Array, missing: int | None, kind: v.Kind) -> Cover:
-    """Words without a declared domain: masked ones, or values that are kept or hidden, each of which is itself."""
+    """Words without a declared domain: masked ones, or kept ones, each of which is itself; * may be anything."""
     if made_by == "mask":
         return Cover.masked(labels, missing=missing)
     if made_by != "suppress":
         return Cover.unknown(len(labels), missing=missing)
-    root = pc.index(labels, ROOT).as_py()
-    nodes = np.flatnonzero(np.arange(len(labels)) != root)
-    known = v.as_kind("", labels.take(pa.array(nodes)), kind)
-    return Cover.grouped(known, nodes, len(labels), root=None if root < 0 else root, declared=False)
+    nodes = np.flatnonzero(np.arange(len(labels)) != pc.index(labels, ROOT).as_py())
+    return Cover.grouped(v.as_kind("", labels.take(pa.array(nodes)), kind), nodes, len(labels))
 
 
 def _members(facts: Mapping[str, Any], nodes: list[int], kind: v.Kind) -> Cover:
