@@ -144,9 +144,8 @@ def test_who_knows_everybody_is_certain_of_the_fifth_person() -> None:
     rows = [("a0", "b1", "x"), ("a0", "b1", "y"), ("a2", "b0", "x"), ("a2", "b0", "y"), ("a2", "b1", "x")]
     frame = pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows], "s": [r[2] for r in rows]})
     table = jali.table(frame, quasi={"a": jali.suppress(), "b": jali.suppress()}, sensitive=["s"])
-    manifest = Manifest(
-        "marginals", {"name": "marginals"}, (jali.KAnonymity(1),), {"rows": 5, "marginals": 2}
-    ).to_dict()
+    counts = {"rows": 5, "people": 5, "one_row_per_person_assumed": True, "marginals": 2}
+    manifest = Manifest("marginals", {"name": "marginals"}, (jali.KAnonymity(1),), counts).to_dict()
     manifest["columns"] = [publish_chain(table[name], [0]).to_dict() for name in ("a", "b", "s")]
     manifest["marginals"] = [{name: 0, "s": 0} for name in ("a", "b")]
     tables = {}
