@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jali.errors import InputError
+import jali
+from jali.errors import InputError, UndeterminedError
 from jali.estimates import condition as q
 from jali.estimates import joint
 from jali.estimates.base import Count, Estimate
@@ -340,6 +341,28 @@ def test_what_depends_on_an_unknown_cell_is_refused_with_its_bounds() -> None:
     assert estimate.count("sex = 'f' or age < 0 and sex = 'f'") == 3
     assert estimate.probability({"sex": ["f", "m"]}) == pytest.approx([0.6, 0.4])
     assert estimate.frame(["sex"])["count"].to_pylist() == [3, 2]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("pq")), min_size=2, max_size=8),
+    st.sampled_from([jali.partition, jali.recode]),
+    st.sampled_from("xyz"),
+)
+def test_a_word_that_is_kept_is_itself_and_one_that_is_hidden_is_anything(
+    rows: list[tuple[str, str]], make: Any, asked: str
+) -> None:
+    """Also where groups show the smallest node: a column of kept or hidden words has no hierarchy but its values."""
+    frame = pa.table({"b": [b for b, _ in rows], "c": [c for _, c in rows]})
+    table = jali.table(frame, quasi={"b": jali.suppress(), "c": jali.suppress()})
+    release = make(table, [jali.KAnonymity(2)], show="taxonomy")
+    shown = release.tables["data"]["b"].to_pylist()
+    expected = (shown.count(asked), shown.count(asked) + shown.count("*"))
+    try:
+        found = release.estimate().count(f"b = '{asked}'")
+        low, high = found.low, found.high
+    except UndeterminedError as open_:
+        low, high = open_.low, open_.high
+    assert (low, high) == expected
 
 
 @pytest.mark.parametrize(

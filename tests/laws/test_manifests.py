@@ -45,3 +45,21 @@ def test_a_changed_manifest_is_refused_when_it_is_loaded(saved: Path, what: str)
     finally:
         path.write_text(before, encoding="utf-8")
     jali.load(saved)
+
+
+@pytest.mark.parametrize("judged_as", [2, [0], [0, 99], [[0], [1]], [-1, 0]])
+def test_marginals_whose_values_are_judged_as_none_are_refused_when_they_are_loaded(
+    tmp_path: Path, judged_as: object
+) -> None:
+    """One judged value for each value, among those that are there."""
+    import pyarrow as pa
+
+    table = jali.table(pa.table({"a": list("xxyy") * 2, "s": list("pq") * 4}), quasi=["a"], sensitive=["s"])
+    saved = jali.marginals(table, [jali.KAnonymity(2), jali.DistinctDiversity(2)]).save(tmp_path / "out")
+    path = saved / "manifest.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    assert facts["columns"][-1]["facts"]["judged_as"] == [0, 1]
+    facts["columns"][-1]["facts"]["judged_as"] = judged_as
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match="does not describe its tables"):
+        jali.load(saved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -656,6 +657,44 @@ def test_cells_that_overlap_are_refused_and_such_that_are_the_same_are_one_group
     ages = [20, 21, 22, 23, 24] * 4 + [25, 26, 27, 28] * 5
     release = jali.conceal(aged([20, 21, 26, 28]), aged(ages), low=0.05, high=0.2, search="partition", show="taxonomy")
     assert jali.load(release.save(tmp_path / "one")).groups.num_rows == 1
+
+
+def covers(cell: str, value: str) -> bool:
+    """Whether a published cell covers a value, both read as text: 3, [2, 3], {2, 3}, 1* or *."""
+    if cell.startswith("["):
+        low, high = cell[1:-1].split(", ")
+        return int(low) <= int(value) <= int(high)
+    if cell.startswith("{"):
+        return value in cell[1:-1].split(", ")
+    return cell == "*" or (len(cell) == len(value) and all(c in ("*", v) for c, v in zip(cell, value, strict=True)))
+
+
+@given(st.lists(st.tuples(st.integers(20, 27), st.sampled_from(["x1", "x2", "y1"])), min_size=4, max_size=9), st.data())
+def test_a_public_frame_is_looked_up_in_every_table_whose_groups_do_not_overlap(
+    people: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    """A frame or file brings no hierarchies; those that the manifest tells of, or the cells themselves, are enough."""
+    inside = data.draw(st.lists(st.sampled_from(range(len(people))), unique=True, min_size=2, max_size=len(people)))
+    town = pa.table({"age": [age for age, _ in people], "zip": [code for _, code in people]})
+    quasi = {"age": data.draw(st.sampled_from([jali.bands(2, 4), jali.bands(2, 4, low=20, high=27), jali.suppress()]))}
+    private = jali.table(town.take(sorted(inside)), quasi={**quasi, "zip": jali.mask()})
+    show = data.draw(st.sampled_from([None, "set", "taxonomy", "lattice"]))
+    if show == "lattice":
+        release: Any = jali.generalize(private, [jali.KAnonymity(2)])
+    else:
+        release = jali.partition(private, [jali.KAnonymity(2)], show=show)
+    shown = Counter((str(row["age"]), row["zip"]) for row in release.tables["data"].to_pylist())
+    within = {cell: [covers(cell[0], str(a)) and covers(cell[1], z) for a, z in people] for cell in shown}
+    if any(sum(own) > 1 for own in zip(*within.values(), strict=True)):
+        with pytest.raises(InputError, match="overlap"):
+            jali.audit(release, public_table=town)
+        return
+    expected = [
+        sum(shown[cell] / sum(own) for cell, own in within.items() if own[person]) for person in range(len(people))
+    ]
+    found = jali.audit(release, public_table=town).presence
+    assert found is not None
+    assert found.probabilities == pytest.approx(expected)
 
 
 def test_an_audit_beside_the_public_table_tells_the_presence_of_everybody() -> None:

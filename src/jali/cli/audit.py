@@ -74,7 +74,7 @@ def _audited(
     from jali.errors import InputError
 
     loaded = jali.load(release)
-    public = public_beside(loaded, public_table, job, separator, encoding)
+    public = public_beside(loaded, public_table, job, separator, encoding, judged=True)
     if public is None:
         raise InputError(f"{job} names no public table", do="pass --public-table FILE")
     return jali.audit(loaded, public_table=public)

@@ -31,7 +31,7 @@ def presence(
     if public is None and job is None:
         raise InputError("presence is judged beside a public table", do="pass --public FILE or --job JOB.toml")
     found = jali.load(release)
-    table = public_beside(found, public, job, separator, encoding)
+    table = public_beside(found, public, job, separator, encoding, judged=True)
     if table is None:
         raise InputError(f"{job} names no public table", do="pass --public FILE")
     audited = jali.audit(found, public_table=table)

@@ -56,7 +56,7 @@ def report(
     reserve_file(output, overwrite=overwrite)
     found = load(release)
     table = original_table(found, original, job, separator, encoding) if private else None
-    beside = public_beside(found, public_table, job, separator, encoding)
+    beside = public_beside(found, public_table, job, separator, encoding, judged=True)
     page = jali.report(found, table, public=public, public_table=beside, title=title)
     path = page.save(output, overwrite=overwrite)
     click.echo(f"The {page.edition} edition is in {path}")

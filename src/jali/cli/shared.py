@@ -174,13 +174,18 @@ def generalized(path: Path) -> Generalized:
 
 
 def public_beside(
-    release: Release, public: Path | None, job: Path | None, separator: str | None, encoding: str | None
-) -> Table | None:
-    """The public table that is named, or that the job of a concealed release names; None where there is none."""
+    release: Release, public: Path | None, job: Path | None, separator: str | None, encoding: str | None,
+    *, judged: bool = False,
+) -> Table | None:  # fmt: skip
+    """The public table that is named, or that the job of a concealed release names; None where there is none.
+
+    `judged` where its presence is: then it needs the hierarchies of the release.
+    """
     from jali.risk.links import public_table
 
     if job is None:
-        return None if public is None else public_table(release, public, separator=separator, encoding=encoding)
+        reading: dict[str, Any] = {"separator": separator, "encoding": encoding}
+        return None if public is None else public_table(release, public, judged=judged, **reading)
     from dataclasses import replace
 
     from jali.job import Job

@@ -144,4 +144,9 @@ def chain_of(told: Mapping[str, Any]) -> Chain:
     levels = tuple(int(level) for level in told["levels"])
     if len(levels) != len(labels) or len(parents) != max(len(levels) - 1, 0):
         raise ValueError("the levels of a column do not fit each other")
-    return Chain(told["name"], told["role"], kind, levels, labels, parents, told["facts"], cover)
+    made = Chain(told["name"], told["role"], kind, levels, labels, parents, told["facts"], cover)
+    if made.role == "sensitive" and labels:
+        judged, of_node = made.judged
+        if of_node.shape != (len(labels[0]),) or not bool(((of_node >= 0) & (of_node < len(judged))).all()):
+            raise ValueError("a value is judged as one that is not there")
+    return made

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
@@ -67,11 +68,7 @@ def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> C
     if "members" in facts:
         return _members(facts, nodes, kind)
     if "low" not in facts:
-        return (
-            Cover.masked(labels, missing=missing)
-            if facts["made_by"] == "mask"
-            else Cover.unknown(len(nodes), missing=missing)
-        )
+        return _words(facts["made_by"], labels, missing, kind)
     low, high = (
         np.array([np.nan if n < 0 or facts[s][n] is None else facts[s][n] for n in nodes]) for s in ("low", "high")
     )
@@ -86,6 +83,16 @@ def display_cover(facts: Mapping[str, Any], labels: pa.Array, kind: v.Kind) -> C
         made = _spans_with_missing(low, high, mixed, missing, kind, whole=bool(facts["whole"]))
         return replace(made, guessed=guessed)
     return Cover.intervals(low, high, bool(facts["whole"]), kind, missing=missing, guessed=guessed)
+
+
+def _words(made_by: str, labels: pa.Array, missing: int | None, kind: v.Kind) -> Cover:
+    """Words without a declared domain: masked ones, or kept ones, each of which is itself; * may be anything."""
+    if made_by == "mask":
+        return Cover.masked(labels, missing=missing)
+    if made_by != "suppress":
+        return Cover.unknown(len(labels), missing=missing)
+    nodes = np.flatnonzero(np.arange(len(labels)) != pc.index(labels, ROOT).as_py())
+    return Cover.grouped(v.as_kind("", labels.take(pa.array(nodes)), kind), nodes, len(labels))
 
 
 def _members(facts: Mapping[str, Any], nodes: list[int], kind: v.Kind) -> Cover:

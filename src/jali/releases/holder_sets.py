@@ -59,7 +59,7 @@ def _covered_numbers(facts: Mapping[str, Any], column: Column) -> Callable[[int]
 
 
 def _covered_nodes(facts: Mapping[str, Any], column: Column) -> Callable[[int], Ints]:
-    """By the hierarchy: a label means the lowest node that has it."""
+    """By the hierarchy: a label means the lowest node that has it, or the numbers that it tells of itself."""
     hierarchy = column.hierarchy
     assert hierarchy is not None
     place: dict[str | None, tuple[int, int]] = {ROOT: (hierarchy.height, 0)}
@@ -69,6 +69,8 @@ def _covered_nodes(facts: Mapping[str, Any], column: Column) -> Callable[[int], 
 
     def covered(node: int) -> Ints:
         level, found = place.get(facts["labels"][node], (-1, -1))
+        if level < 0 and "low" in facts and facts["low"][node] is not None:
+            return _between(column, facts["low"][node], facts["high"][node], whole=bool(facts["whole"]))
         if level < 0:
             raise InputError(
                 f'the values of column "{column.name}" in the release are not those of this table',
@@ -77,3 +79,12 @@ def _covered_nodes(facts: Mapping[str, Any], column: Column) -> Callable[[int], 
         return members[level][found]
 
     return covered
+
+
+def _between(column: Column, low: float, high: float, *, whole: bool) -> Ints:
+    """The values of a band: both ends of whole numbers, of fractions the lower one."""
+    numbers = v.numbers(column.values)
+    if numbers is None:
+        return np.zeros(0, dtype=np.int64)
+    below = numbers <= high if whole or low == high else numbers < high
+    return np.flatnonzero((numbers >= low) & below).astype(np.int64)

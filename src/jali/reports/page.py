@@ -91,7 +91,7 @@ def report(
     else:
         found = copy(found)  # as it is saved: what a fresh release remembers beyond its tables is left behind
     edition: Edition = "public" if original is None else "private"
-    known = None if public_table is None else as_public(found, public_table)
+    known = None if public_table is None else as_public(found, public_table, judged=True)
     found = found.beside(known) if isinstance(found, Concealed) and known is not None else found
     material = Material(found, original, known)
     if known is not None and not isinstance(material.audit, Audit):

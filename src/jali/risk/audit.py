@@ -137,7 +137,7 @@ def _audit_beside(release: Release, public: Table | Any) -> Audit:
     if not isinstance(release, Generalized):
         do = "try the attack instead: jali.attacks(release, original, public=…)"
         raise InputError(f"the probability of presence is not defined for {an(release.kind)} release", do=do)
-    table = as_public(release, public)
+    table = as_public(release, public, judged=True)
     if isinstance(release, Concealed):
         return _audit_release(release.beside(table))
     return replace(_audit_release(release), presence=presence_of(release, table))

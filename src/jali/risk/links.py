@@ -17,6 +17,7 @@ from jali.errors import InputError, nearest
 from jali.principles.counts import Bools, Cells, Floats, Ints
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
+from jali.releases.generalized import Generalized
 from jali.releases.holder_sets import holder_sets
 from jali.releases.marginals import Marginals
 from jali.releases.original import builders, node_numbers
@@ -213,10 +214,11 @@ def _index(table: Table, name: str) -> int:
     return names.index(name)
 
 
-def public_table(release: Release, public: Table | Any, **reading: Any) -> Table:
+def public_table(release: Release, public: Table | Any, *, judged: bool = False, **reading: Any) -> Table:
     """A public table as it can be looked up in a release: a Table, or a file or frame with its quasi-identifiers.
 
-    `reading` says how a file is read: its separator and encoding.
+    With `judged` it has the hierarchies that the manifest tells of, which the probability of presence follows; without
+    them it may have values that no hierarchy knows. `reading` says how a file is read: its separator and encoding.
     """
     if isinstance(public, Table):
         return public
@@ -225,8 +227,8 @@ def public_table(release: Release, public: Table | Any, **reading: Any) -> Table
 
     shown = release.of_role("quasi")
     quasi: dict[str, Builder] = {c.name: Suppress() for c in shown}
-    if isinstance(release, (Concealed, Marginals)):  # what their cells cover follows from hierarchies
-        quasi = builders(release)
+    if isinstance(release, (Concealed, Marginals)) or (judged and isinstance(release, Generalized)):
+        quasi = builders(release)  # what their cells cover follows from hierarchies
     types = {c.name: c.kind for c in shown}
     if isinstance(public, (str, Path)):
         return read(public, quasi=quasi, types=types, **reading)
