@@ -37,7 +37,7 @@ def _work(work: Callable[[], Any]) -> tuple[list[float], Any]:
 def speed() -> None:
     """1,000,000 rows, t-closeness 0.2, k = 10, five marginals beside the table of all quasi-identifiers."""
     import jali
-    from jali.utility.queries import workload
+    from jali.measures.queries import workload
 
     promise = jali.TCloseness(0.2)
     small = jali.datasets.occupations(3000)
@@ -66,10 +66,10 @@ def many_batches() -> None:
     import numpy as np
 
     import jali
-    from jali.releases.angel_asked import prepared
-    from jali.releases.angel_make import of_groups
-    from jali.search.curve import batches_along
-    from jali.search.mondrian import mondrian
+    from jali.publish.checks import prepared
+    from jali.publish.drafts import of_groups
+    from jali.search.hilbert import batches_along
+    from jali.search.mondrian.mondrian import mondrian
 
     table = prepared(jali.datasets.occupations(ROWS))
     promise, alike = jali.EntropyDiversity(7), (jali.KAnonymity(10),)
@@ -93,8 +93,8 @@ def many_batches() -> None:
 def at_once() -> None:
     """What all tables of a release say together, beside the table of all columns alone, on Adult."""
     import jali
-    from jali.releases.original import divergence
-    from jali.utility.queries import workload
+    from jali.measures.holder import divergence
+    from jali.measures.queries import workload
 
     if not os.environ.get("JALI_ADULT"):
         return

@@ -15,8 +15,8 @@ def run() -> None:
     """Print the table; it needs JALI_ADULT."""
     import jali
     from jali.reproduce.pdf import figure4
-    from jali.risk.decoding import surely
-    from jali.search.conceal import framed
+    from jali.risk.attacks.decoding import surely
+    from jali.search.presence.screen import framed
 
     private, public = figure4.tables(None)
     frame = framed(private, public)

@@ -66,7 +66,7 @@ def one(csv: str, rows: int) -> dict[str, Any]:
 def _search(table: Any, name: str, budget: float) -> Any:
     from fractions import Fraction
 
-    from jali.search.lattice import Lattice
+    from jali.search.lattice.lattice import Lattice
 
     lattice = Lattice(table, tuple(requirement(name)), on_step=lambda done, total: None)
     lattice.best("kl", Fraction(str(budget)))

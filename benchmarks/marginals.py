@@ -16,8 +16,8 @@ SEVEN = (*FOUR, "education", "workclass", "native-country")
 def _problem(table: Any, promises: tuple[Any, ...]) -> Any:
     from jali.graphical.marginal import Cache
     from jali.graphical.maxent import Divergence
-    from jali.graphical.privacy import Checker, columns_of
-    from jali.graphical.problem import Problem
+    from jali.graphical.privacy.privacy import Checker, columns_of
+    from jali.graphical.search import Problem
 
     cache = Cache.of(table)
     return Problem(Divergence(cache), Checker(cache, promises, columns_of(table)))
@@ -25,7 +25,7 @@ def _problem(table: Any, promises: tuple[Any, ...]) -> Any:
 
 def _walked(problem: Any, wanted: int) -> list[tuple[int, ...]]:
     """Different decomposable collections, met on a random walk over cliques that are safe by themselves."""
-    from jali.graphical.moves import Model
+    from jali.graphical.graph import Model
 
     random = np.random.default_rng(0)
     alone = set(problem.candidates())
@@ -44,7 +44,7 @@ def _walked(problem: Any, wanted: int) -> list[tuple[int, ...]]:
 def run() -> None:
     """Print the tables."""
     import jali
-    from jali.graphical.fit import fit
+    from jali.graphical.maxent import fit
 
     promises = (jali.KAnonymity(6), jali.EntropyDiversity(6))
     table = jali.datasets.census(quasi=FOUR)

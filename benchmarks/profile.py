@@ -15,15 +15,15 @@ from benchmarks.table import show, timed
 
 ROWS = 5_000_000
 PHASES = {  # what is timed, by the module that calls it; each without what is timed within it
-    "lay out the items": [("jali.search.mondrian", "items_of"), ("jali.search.mondrian", "columns_of"),
-                          ("jali.search.mondrian", "rules_of")],
-    "cut": [("jali.search.mondrian_compiled", "run_tasks")],
-    "number the groups, find their boxes": [("jali.releases.partitioned", "mondrian")],
-    "show the groups": [("jali.releases.partitioned", "publish_groups")],
-    "random order of the rows": [("jali.releases.partitioned", "fresh_order")],
-    "KL-divergence": [("jali.releases.original", "kl_divergence")],
-    "the other measures": [("jali.releases.partitioned", "holder_costs")],
-    "check every promise again": [("jali.releases.partitioned", "Partitioned.verify")],
+    "lay out the items": [("jali.search.mondrian.mondrian", "items_of"), ("jali.search.mondrian.mondrian", "columns_of"),
+                          ("jali.search.mondrian.mondrian", "rules_of")],
+    "cut": [("jali.search.mondrian.compiled", "run_tasks")],
+    "number the groups, find their boxes": [("jali.releases.generalized", "mondrian")],
+    "show the groups": [("jali.releases.generalized", "publish_groups")],
+    "random order of the rows": [("jali.releases.generalized", "fresh_order")],
+    "KL-divergence": [("jali.measures.holder", "kl_divergence")],
+    "the other measures": [("jali.releases.generalized", "holder_costs")],
+    "check every promise again": [("jali.releases.generalized", "Partitioned.verify")],
 }  # fmt: skip
 
 
@@ -64,8 +64,8 @@ def clocked() -> Iterator[dict[str, float]]:
 
 def levels(table: Any, promises: list[Any]) -> tuple[int, float]:
     """The level of the deepest group, and the mean level of a combination."""
-    from jali.search import mondrian_compiled
-    from jali.search.mondrian import mondrian
+    from jali.search.mondrian import compiled as mondrian_compiled
+    from jali.search.mondrian.mondrian import mondrian
 
     seen: list[Any] = []
     number = mondrian_compiled.numbered
@@ -92,7 +92,7 @@ def one_pass(table: Any) -> float:
 def run() -> None:
     """Print the tables."""
     import jali
-    from jali.search.mondrian import mondrian
+    from jali.search.mondrian.mondrian import mondrian
 
     table = jali.datasets.census(rows=ROWS, seed=0)
     promises = [jali.KAnonymity(10)]

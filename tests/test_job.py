@@ -12,7 +12,7 @@ import pytest
 import jali
 from jali.errors import HierarchyError, InputError
 from jali.job import METHODS, Job, requirement
-from jali.sources.files import read
+from jali.sources.tables import read
 
 ROWS = "zip;age;born;sex;disease;ward;id;w\n" + "".join(
     f"0{1000 + i % 3};{20 + i};19{40 + i}-05-17;{'fm'[i % 2]};{('flu', 'cold')[i // 2 % 2]};A;{i};1.5\n"

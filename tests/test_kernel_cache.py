@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jali
-from jali.search import jit
+from jali.kernels import jit
 
 PACKAGE = Path(jali.__file__).parent
 KERNELS = sorted(path for path in PACKAGE.rglob("*.py") if "import inner" in path.read_text("utf-8"))
@@ -34,7 +34,7 @@ def test_a_copy_has_the_same_key(copied: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["search/kernels.py", "search/disclosure_kernels.py", "search/jit.py", "principles/worst_case_exact.py"]
+    "name", ["kernels/judge.py", "kernels/worst_case.py", "kernels/jit.py", "principles/worst_case.py"]
 )
 def test_an_edit_of_anything_that_a_kernel_calls_changes_the_key(copied: Path, name: str) -> None:
     before = key(copied)
@@ -70,8 +70,8 @@ def test_kernels_take_in_only_sources_that_the_key_covers(path: Path) -> None:
 
 
 def test_machine_code_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jali.search.disclosure import few_that_matter
-    from jali.search.disclosure_kernels import choose
+    from jali.kernels.worst_case import choose
+    from jali.search.worst_case import few_that_matter
 
     few_that_matter(np.ones((2, 2), dtype=np.int64), 1)
     assert jit.is_stored(choose)

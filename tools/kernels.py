@@ -22,7 +22,8 @@ import pyarrow as pa
 
 import jali
 from jali import search
-from jali.search import disclosure, existence
+from jali.search import worst_case as disclosure
+from jali.search.presence import existence
 
 
 def people(*sensitive: str, **roles: Any) -> Any:

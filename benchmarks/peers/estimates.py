@@ -9,9 +9,8 @@ import numpy as np
 
 import jali
 from benchmarks.table import show, timed
-from jali.graphical.fit import fit
 from jali.graphical.marginal import Cache, Marginal
-from jali.graphical.maxent import log_probability, tree_of
+from jali.graphical.maxent import fit, log_probability, tree_of
 
 COLUMNS = ("race", "sex", "age", "marital-status")
 SENSITIVE = "occupation"

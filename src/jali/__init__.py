@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from jali import datasets
+    from jali.compare.frontier import frontier
     from jali.encoding.builders import bands, dates, mask, suppress
-    from jali.encoding.taxonomy import taxonomy, write_hierarchy
+    from jali.encoding.hierarchy import taxonomy, write_hierarchy
     from jali.errors import HierarchyError, InfeasibleError, InputError, InternalError, JaliError
+    from jali.measures.measure import measure
     from jali.principles import (
         AlphaAnonymity,
         DeltaPresence,
@@ -24,25 +26,23 @@ if TYPE_CHECKING:
         Safety,
         TCloseness,
     )
-    from jali.releases.anatomize import anatomize
-    from jali.releases.angelize import angelize
-    from jali.releases.base import load
-    from jali.releases.collected import check_marginals, inject, marginals
-    from jali.releases.concealed import conceal
-    from jali.releases.generalized import generalize, minimal
-    from jali.releases.partitioned import partition
-    from jali.releases.recoded import recode
-    from jali.releases.repair import repair
-    from jali.reports.frontier import frontier
+    from jali.publish.anatomize import anatomize
+    from jali.publish.angelize import angelize
+    from jali.publish.conceal import conceal
+    from jali.publish.generalize import generalize, minimal
+    from jali.publish.marginals import check_marginals, inject, marginals
+    from jali.publish.partition import partition
+    from jali.publish.recode import recode
+    from jali.publish.repair import repair
+    from jali.releases.load import load
     from jali.reports.page import report
     from jali.reports.pictures import picture
-    from jali.risk import disclosure, presence
-    from jali.risk.attacks import attacks
-    from jali.risk.audit import audit
+    from jali.risk import presence
+    from jali.risk.attacks.attacks import attacks
+    from jali.risk.audit.audit import audit
     from jali.risk.beliefs import beliefs
-    from jali.sources.files import read
-    from jali.sources.frames import table
-    from jali.utility.loss import measure
+    from jali.risk.disclosure import disclosure
+    from jali.sources.tables import read, table
 
 _WHERE = {
     "AlphaAnonymity": "jali.principles",
@@ -60,36 +60,40 @@ _WHERE = {
     "RecursiveDiversity": "jali.principles",
     "Safety": "jali.principles",
     "TCloseness": "jali.principles",
-    "anatomize": "jali.releases.anatomize",
-    "angelize": "jali.releases.angelize",
-    "attacks": "jali.risk.attacks",
-    "audit": "jali.risk.audit",
+    "anatomize": "jali.publish.anatomize",
+    "angelize": "jali.publish.angelize",
+    "attacks": "jali.risk.attacks.attacks",
+    "audit": "jali.risk.audit.audit",
     "bands": "jali.encoding.builders",
     "beliefs": "jali.risk.beliefs",
-    "check_marginals": "jali.releases.collected",
-    "conceal": "jali.releases.concealed",
+    "check_marginals": "jali.publish.marginals",
+    "conceal": "jali.publish.conceal",
     "dates": "jali.encoding.builders",
-    "frontier": "jali.reports.frontier",
-    "generalize": "jali.releases.generalized",
-    "inject": "jali.releases.collected",
-    "load": "jali.releases.base",
-    "marginals": "jali.releases.collected",
+    "frontier": "jali.compare.frontier",
+    "generalize": "jali.publish.generalize",
+    "inject": "jali.publish.marginals",
+    "load": "jali.releases.load",
+    "marginals": "jali.publish.marginals",
     "mask": "jali.encoding.builders",
-    "measure": "jali.utility.loss",
-    "minimal": "jali.releases.generalized",
-    "partition": "jali.releases.partitioned",
+    "measure": "jali.measures.measure",
+    "minimal": "jali.publish.generalize",
+    "partition": "jali.publish.partition",
     "picture": "jali.reports.pictures",
-    "read": "jali.sources.files",
-    "recode": "jali.releases.recoded",
-    "repair": "jali.releases.repair",
+    "read": "jali.sources.tables",
+    "recode": "jali.publish.recode",
+    "repair": "jali.publish.repair",
     "report": "jali.reports.page",
     "suppress": "jali.encoding.builders",
-    "table": "jali.sources.frames",
-    "taxonomy": "jali.encoding.taxonomy",
-    "write_hierarchy": "jali.encoding.taxonomy",
+    "table": "jali.sources.tables",
+    "taxonomy": "jali.encoding.hierarchy",
+    "write_hierarchy": "jali.encoding.hierarchy",
 }
 
-_MODULES = {"datasets": "jali.datasets", "disclosure": "jali.risk.disclosure", "presence": "jali.risk.presence"}
+_MODULES = {
+    "datasets": "jali.datasets",
+    "disclosure": "jali.risk.disclosure.disclosure",
+    "presence": "jali.risk.presence",
+}
 
 __all__ = [
     "AlphaAnonymity",

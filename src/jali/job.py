@@ -10,21 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jali.encoding.builder import Builder
+from jali.core.files import job_data
+from jali.core.progress import Step
 from jali.encoding.builders import bands, dates, mask, suppress
+from jali.encoding.hierarchy import Builder, taxonomy
 from jali.encoding.table import Domain, Table, check_roles
-from jali.encoding.taxonomy import taxonomy
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
-from jali.progress import Step
-from jali.reading import job_data
-from jali.sources.files import read
 from jali.sources.roles import Missing, roles_of
+from jali.sources.tables import read
 
 if TYPE_CHECKING:
+    from jali.compare.frontier import Frontier
     from jali.releases.base import Release
-    from jali.reports.frontier import Frontier
 
 Data = Mapping[str, Any]
 
@@ -135,7 +134,7 @@ class Job:
 
     def frontier(self, table: Table | None = None, *, on_step: Step | None = None, **changes: Any) -> Frontier:
         """What each method costs under the job's requirement; `changes` go before the job's own `[frontier]`."""
-        from jali.reports.frontier import frontier, sections_known
+        from jali.compare.frontier import frontier, sections_known
 
         every = {**self.sections, self.method: self.options}
         own = {name: options for name, options in every.items() if name in sections_known()}

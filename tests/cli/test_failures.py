@@ -26,7 +26,7 @@ def no_space(*arguments: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["os.fsync", "pyarrow.csv.write_csv", "json.dumps", "os.replace", "jali.writing.locked"]
+    "where", ["os.fsync", "pyarrow.csv.write_csv", "json.dumps", "os.replace", "jali.core.files.locked"]
 )
 def test_a_full_disk_leaves_nothing_behind(
     ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str
@@ -40,7 +40,7 @@ def test_a_full_disk_leaves_nothing_behind(
 @pytest.mark.parametrize(
     "command", [["init", "patients.csv", "-o", "new"], ["hierarchy", "job.toml", "age", "-o", "new"]]
 )
-@pytest.mark.parametrize("where", ["os.replace", "jali.writing.locked"])
+@pytest.mark.parametrize("where", ["os.replace", "jali.core.files.locked"])
 def test_a_full_disk_and_single_files(
     ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, command: list[str], where: str
 ) -> None:
@@ -57,7 +57,7 @@ def test_no_permission_to_write(ward: Any, refused: Any, monkeypatch: pytest.Mon
     def refuse(*arguments: object, **options: object) -> None:
         raise problem
 
-    monkeypatch.setattr("jali.writing.locked", refuse)
+    monkeypatch.setattr("jali.core.files.locked", refuse)
     line = refused(ward.jali("publish", "job.toml"))
     assert "out" in line
     assert str(problem.strerror) in line
@@ -166,7 +166,7 @@ def test_no_memory(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "where", ["jali.job.read", "jali.releases.store._write_table", "jali.search.lattice.Lattice.best"]
+    "where", ["jali.job.read", "jali.releases.store._write_table", "jali.search.lattice.lattice.Lattice.best"]
 )
 def test_ctrl_c_is_exit_code_130(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Whenever it comes, it ends with one line and leaves nothing behind."""

@@ -93,7 +93,7 @@ def test_a_run_continues_from_its_file(short: Any, monkeypatch: pytest.MonkeyPat
     def refuse(*arguments: Any) -> None:
         raise AssertionError("it was made again")
 
-    monkeypatch.setattr("jali.reports.frontier_methods.Method.release", refuse)
+    monkeypatch.setattr("jali.compare.methods.Method.release", refuse)
     assert json.loads(short.jali("frontier", "job.toml", "--resume", "kept.json", "--json").stdout) == first
 
 

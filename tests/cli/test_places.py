@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 import jali
-from jali import locking, reading, writing
+from jali.core import files as locking
+from jali.core import files as reading
+from jali.core import files as writing
 from jali.errors import InputError
 
 BEFORE = ["job.toml", "nationality.csv", "patients.csv"]
@@ -24,7 +26,7 @@ unix = pytest.mark.skipif(sys.platform == "win32", reason="signals, pipes and de
 
 HOLDING = """
 import sys, time
-from jali.writing import hold
+from jali.core.files import hold
 with hold(sys.argv[1]) as place:
     place.building.mkdir()
     (place.building / "new").mkdir()
@@ -183,7 +185,7 @@ def test_every_target_is_checked_before_the_work(
     (published / "angel.toml").write_text('method = "angel"\n' + text, encoding="utf-8")
     before = published.names()
     for work in ("jali.job.read", "jali.releases.base.store.read", "jali.datasets.census", "jali.reproduce.importlib",
-                 "jali.cli.init._columns"):  # fmt: skip
+                 "jali.cli.publishing._columns"):  # fmt: skip
         monkeypatch.setattr(work, never)
     below = "patients.csv/x"
     assert "patients.csv" in refused(published.jali(*(part.format(below) for part in TARGETS[case])))
@@ -276,7 +278,7 @@ runpy.run_module("jali", run_name="__main__")
 
 
 @unix
-@pytest.mark.parametrize("module", ["jali.cli.app", "jali.cli.sample", "jali.releases.base"])
+@pytest.mark.parametrize("module", ["jali.cli.app", "jali.cli.reading", "jali.releases.base"])
 def test_ctrl_c_while_modules_are_loaded_shows_no_traceback(tmp_path: Path, module: str) -> None:
     """Before the command runs the process ends by the signal; afterwards there is one line."""
     done = subprocess.run(

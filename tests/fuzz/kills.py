@@ -22,13 +22,13 @@ from typing import Any
 import pyarrow as pa
 
 import jali
-from jali import writing
-from jali.releases.angel_keys import read_keys
+from jali.core import files as writing
+from jali.core.files import put_content
 from jali.releases.base import Release
-from jali.writing import put_content
+from jali.releases.linked.private import read_keys
 
 SECONDS = 60
-WATCHED = ("writing.py", "locking.py")
+WATCHED = ("core/files.py", "core/files.py")
 BY_THE_CLOCK = 0.15
 """The share of the points at which the clock kills."""
 

@@ -19,18 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
-from jali.estimates.cover import Cover
-from jali.releases import angel_keys, angel_tables
-from jali.releases.angel import Angel
-from jali.releases.angel_asked import prepared
-from jali.releases.angel_assigned import Assigned
-from jali.releases.angel_joint import smallest_certain
-from jali.releases.angel_make import of_groups
-from jali.releases.angel_tables import GroupTable
-from jali.releases.partitioned import Partitioned
-from jali.releases.published import Published
+from jali.publish.checks import prepared
+from jali.publish.drafts import of_groups
+from jali.releases.column import Published
+from jali.releases.generalized import Partitioned
+from jali.releases.linked import private as angel_keys
+from jali.releases.linked import tables as angel_tables
+from jali.releases.linked.angel import Angel
+from jali.releases.linked.join import smallest_certain
+from jali.releases.linked.private import Assigned
+from jali.releases.linked.tables import GroupTable
 from oracles import angel as oracle
 from oracles.often import seeds
 
@@ -194,7 +195,7 @@ def test_the_best_batches_and_buckets_are_the_better_ones_as_they_are_shown(monk
         def same(rows: int, seed: int = seed) -> Any:
             return np.random.default_rng(seed).permutation(rows)
 
-        monkeypatch.setattr("jali.releases.angel_best.fresh_order", same)
+        monkeypatch.setattr("jali.publish.drafts.fresh_order", same)
         given_table, promise = table(seed, 40), jali.FrequencyDiversity(2)
         best = jali.angelize(given_table, promise, k=3, show=show)
         each = {

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.cover.cover import Cover
 from jali.errors import InputError
-from jali.estimates.cover import Cover
-from jali.releases.angel import Angel
-from jali.releases.angel_decide import decide
-from jali.releases.angel_tables import GroupTable
-from jali.releases.published import Published
+from jali.releases.column import Published
+from jali.releases.linked.angel import Angel
+from jali.releases.linked.decide import decide
+from jali.releases.linked.tables import GroupTable
 from jali.search.nested import nested_groups
 from oracles import angel as oracle
 
@@ -77,7 +77,7 @@ def test_together_tables_keep_k_exactly_where_no_combination_of_cells_breaks_it(
     rows, columns = release
     made = [published(f"t{i}", table, names) for i, (table, names) in enumerate(zip(rows, columns, strict=True))]
     size = np.bincount([batch for _, _, batch in rows[0]])
-    with patch("jali.releases.angel_decide.PATIENCE", patience):
+    with patch("jali.releases.linked.decide.PATIENCE", patience):
         found = decide(made, size, k)
     ranges = oracle.joint_ranges(rows)
     assert found.kept is not oracle.breaks_k(rows, k)
@@ -161,9 +161,9 @@ def test_what_joint_k_publishes_keeps_k_in_every_world(
 def test_what_is_not_decided_in_time_is_refused() -> None:
     """A release that was made is refused where its tables cannot be judged together in time, in one line."""
     release = jali.angelize(small(CASE), jali.FrequencyDiversity(1.4), k=2, marginals=[["a"]], joint_k=True)
-    with patch("jali.releases.angel_worlds.MOST", 0), pytest.raises(InputError, match="not decided within 60 seconds"):
+    with patch("jali.releases.linked.worlds.MOST", 0), pytest.raises(InputError, match="not decided within 60 seconds"):
         release.verify()
-    with patch("jali.releases.angel_worlds.MOST", 0):
+    with patch("jali.releases.linked.worlds.MOST", 0):
         audit = jali.audit(release)
     assert audit.angel is not None
     assert audit.angel.joint_keeps_k is None

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import jali
 from jali.errors import InfeasibleError, InputError
-from jali.search.bucketize import needed
-from jali.search.curve import batches_along
+from jali.search.anatomy import needed
+from jali.search.hilbert import batches_along
 from oracles import angel as oracle
 from oracles import disclosure as worst_case
 

@@ -17,8 +17,8 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import hold
 from jali.principles.counts import dense
-from jali.risk.count_worlds import Budget
-from jali.risk.refined import failure, spreads
+from jali.risk.attacks.minimality import failure, spreads
+from jali.risk.worlds.count import Budget
 from oracles.attacks import background, homogeneity, rejected
 
 # The twelve inpatients of the l-diversity paper, Figure 1.

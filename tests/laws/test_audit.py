@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.risk.audit import audit as audit_function
+from jali.risk.audit.audit import audit as audit_function
 from oracles.audit import figures, rounded, sensitive_figures
 from oracles.published import Folder, publish, tables
 

@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
-from jali.releases.buckets import Buckets
+from jali.releases.linked.buckets import Buckets
 from oracles import linked as oracle
 
 ILL = ("flu", "cold", "cancer", "none", "asthma")

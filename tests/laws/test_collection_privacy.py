@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from jali.errors import InputError
-from jali.graphical import privacy_maxent
 from jali.graphical.marginal import Attribute, Cache, Domain, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import tree_of
-from jali.graphical.privacy import Checker, Columns, Verdict, check, unnamed_columns
-from jali.graphical.privacy_diversity import adjusted_perplexity, rule
-from jali.graphical.privacy_prune import capped, hull, proportional, ratio, smallest, support
+from jali.graphical.privacy import maxent as privacy_maxent
+from jali.graphical.privacy.diversity import adjusted_perplexity, rule
+from jali.graphical.privacy.join import capped, hull, proportional, ratio, smallest, support
+from jali.graphical.privacy.privacy import Checker, Columns, Verdict, check, unnamed_columns
 from jali.principles import (
     AlphaAnonymity,
     DistinctDiversity,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jali.errors import InputError
-from jali.estimates import condition as q
+from jali.query import algebra as q
 
 Truth = NDArray[np.bool_]
 AGE, ILL = q.Test("age", ">", 30), q.Test("disease", "=", "flu")

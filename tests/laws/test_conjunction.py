@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jali.estimates import condition as q
-from jali.estimates import conjunction, nested, sets
-from jali.estimates.conjunction import by_column, fitting_boxes, truth_of
-from jali.estimates.cover import Cover
-from jali.estimates.expand import BoxColumn, of_nodes
+from jali.cover import sets
+from jali.cover.cover import Cover
+from jali.estimates import conditions as conjunction
+from jali.estimates import factored as nested
+from jali.estimates.conditions import BoxColumn, by_column, fitting_boxes, of_nodes, truth_of
+from jali.estimates.factored import Separate
 from jali.estimates.linked import LinkedEstimate
-from jali.estimates.nested import Separate
+from jali.query import algebra as q
 
 TEXTS = ["a", "b", "c", "d", "e", ""]
 

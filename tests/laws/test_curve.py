@@ -12,9 +12,8 @@ import jali
 from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
-from jali.search.curve import along_curve, batches_along
-from jali.search.hilbert import hilbert
-from jali.search.mondrian_plan import columns_of
+from jali.search.hilbert import along_curve, batches_along, hilbert
+from jali.search.mondrian.plan import columns_of
 from oracles.curve import halved
 from oracles.often import examples
 

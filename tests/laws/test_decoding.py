@@ -15,9 +15,8 @@ from hypothesis import assume, given
 import jali
 from jali.errors import InfeasibleError, InputError
 from jali.releases.concealed import Concealed
-from jali.risk.decoding import surely
-from jali.risk.swaps import swapped
-from jali.search.conceal import framed
+from jali.risk.attacks.decoding import surely, swapped
+from jali.search.presence.screen import framed
 from oracles import presence as oracle
 
 COLOUR = [("red", "*"), ("blue", "*"), ("teal", "*")]

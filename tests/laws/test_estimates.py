@@ -20,12 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.cover.cover import Cover
 from jali.errors import InputError, UndeterminedError
-from jali.estimates import condition as q
-from jali.estimates import joint
+from jali.estimates import cells as joint
 from jali.estimates.base import Count, Estimate
 from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
-from jali.estimates.cover import Cover
+from jali.query import algebra as q
 from oracles import estimates as oracle
 
 EPOCH = dt.date(1970, 1, 1)

@@ -17,15 +17,14 @@ import pytest
 from hypothesis import given
 
 import jali
+from jali.compare import methods as frontier_methods
+from jali.compare.frontier import Frontier
+from jali.compare.methods import METHODS, Method, methods_of
+from jali.compare.page import MARK, page, pictures
+from jali.compare.points import DEFAULTS, Part, Point, knob
 from jali.errors import InfeasibleError, InputError
-from jali.reports import frontier_methods
-from jali.reports.frontier import Frontier
-from jali.reports.frontier_methods import METHODS, Method, methods_of
-from jali.reports.frontier_page import MARK, page, pictures
-from jali.reports.frontier_points import Part, Point
-from jali.reports.frontier_strengths import DEFAULTS, knob
+from jali.measures.queries import workload
 from jali.reports.material import Material
-from jali.utility.queries import workload
 from oracles.often import seeds
 
 ALWAYS = ("lattice", "partition", "recode", "anatomy", "marginals", "pdf")
@@ -212,7 +211,7 @@ def test_a_release_whose_query_error_is_not_defined_is_still_a_release(
     def refuse(*arguments: Any) -> None:
         raise InputError("it cannot be told")
 
-    monkeypatch.setattr("jali.reports.frontier.inferred_beside", refuse)
+    monkeypatch.setattr("jali.compare.frontier.inferred_beside", refuse)
     made = jali.frontier(table, REQUIREMENT, strengths=[], methods=["lattice"], queries=2)
     assert made.recommended is made.points[0]
     assert (made.points[0].error, made.points[0].reason) == (None, None)
@@ -455,7 +454,7 @@ def test_figures_of_an_older_jali_are_made_anew(
     """A file from before the figures changed is no error, and none of its points is shown."""
     run: dict[str, Any] = {"strengths": [], "methods": ["lattice"], "queries": 2, "resume": tmp_path / "kept.json"}
     with monkeypatch.context() as older:
-        older.setattr("jali.reports.frontier_cache.FIGURES", 1)
+        older.setattr("jali.compare.points.FIGURES", 1)
         jali.frontier(table, REQUIREMENT, **run)
     assert len(calls) == 1
     text = (tmp_path / "kept.json").read_text("utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jali.graphical import graph
-from jali.graphical.moves import Model, Move
+from jali.graphical.graph import Model, Move
 from oracles import graphs
 
 WIDTH = 6

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali.encoding.builders import Automatic, Bands, Builder
-from jali.encoding.hierarchy import Hierarchy, Level
-from jali.encoding.taxonomy import Taxonomy
+from jali.encoding.hierarchy import Hierarchy, Level, Taxonomy
 from jali.errors import HierarchyError, InputError
 from oracles.encoding import band_of, breaks_of, masked
 

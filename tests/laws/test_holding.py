@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from jali.estimates import holding
+from jali.estimates import hits as holding
 from oracles.often import examples, seeds
 
 

@@ -16,14 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.cover.cover import Cover
+from jali.cover.overlap import overlap
 from jali.errors import InputError
-from jali.estimates.cover import Cover
-from jali.estimates.overlap import overlap
-from jali.releases.generalized import Generalized
-from jali.releases.partitioned import Partitioned
-from jali.risk.joint_figures import JointAudit, JointAudits
-from jali.risk.matching import Budget, expected
-from jali.risk.matching_flow import Impossible
+from jali.releases.generalized import Generalized, Partitioned
+from jali.risk.joint.figures import JointAudit, JointAudits
+from jali.risk.joint.flow import Impossible
+from jali.risk.joint.matching import Budget, expected
 from oracles.joint import in_common, means
 from oracles.often import examples
 

@@ -10,9 +10,9 @@ from hypothesis import given
 
 import jali
 from jali.graphical.marginal import Cache
-from jali.graphical.privacy import check
-from jali.graphical.select import Found
-from jali.releases.collected import publish_collection
+from jali.graphical.privacy.privacy import check
+from jali.graphical.search import Found
+from jali.publish.marginals import publish_collection
 from oracles import collections as oracle
 
 PAIR = [(0, -1, 0), (-1, 0, 0)]

@@ -13,9 +13,9 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
-from jali.search.frontier import frontier
-from jali.search.lattice import Lattice
-from jali.search.metrics import METRICS
+from jali.search.lattice.costs import METRICS
+from jali.search.lattice.lattice import Lattice
+from jali.search.lattice.minimal import frontier
 from oracles.lattice import BruteForce
 from oracles.often import examples
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from jali.cover.cover import Cover
 from jali.errors import InputError
-from jali.estimates import condition as q
-from jali.estimates import within
+from jali.estimates import link_join as within
 from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxColumn
-from jali.estimates.cover import Cover
 from jali.estimates.linked import EVENLY, LinkedEstimate
+from jali.query import algebra as q
 from oracles import estimates as plain
 from oracles import linked as oracle
 

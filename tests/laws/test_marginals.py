@@ -394,8 +394,7 @@ def test_two_pairs_that_share_a_band_are_independent_given_it() -> None:
     """The sentence of the issue: given the coarser level, exact age and the other column are independent."""
     from jali.graphical.marginal import Cache
     from jali.graphical.maxent import tree_of
-    from jali.releases.chains import publish_chain
-    from jali.releases.independence import sentences
+    from jali.releases.chains import publish_chain, sentences
 
     table = people()
     domain = Cache.of(table).domain

@@ -15,8 +15,8 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
+from jali.measures.holder import builders
 from jali.releases.generalized import Generalized
-from jali.releases.original import builders
 from oracles.measures import METRICS, measures
 from oracles.published import publish, tables
 

@@ -15,13 +15,14 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.kernels import judge as kernels
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts, dense
-from jali.search import kernels, mondrian_generic
-from jali.search.lattice import Lattice
-from jali.search.mondrian import Boxes, mondrian
-from jali.search.mondrian_plan import MODES, SPLITS
-from jali.search.mondrian_rules import rules_of
+from jali.principles.rules import rules_of
+from jali.search.lattice.lattice import Lattice
+from jali.search.mondrian import generic as mondrian_generic
+from jali.search.mondrian.mondrian import Boxes, mondrian
+from jali.search.mondrian.plan import MODES, SPLITS
 from oracles.mondrian import Reference
 from oracles.often import examples
 

@@ -24,7 +24,7 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.releases.display import _set_text
-from jali.releases.partitioned import Partitioned
+from jali.releases.generalized import Partitioned
 
 TREE = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*")]
 SHOWS = (None, "taxonomy", "interval", "set")

@@ -21,10 +21,8 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
-from jali.releases.generalized import Generalized
-from jali.releases.partitioned import Partitioned
+from jali.releases.generalized import Generalized, Partitioned, Recoded
 from jali.releases.pdf import ASSUMES, STARTS, Shift, cell_text, read_cell
-from jali.releases.recoded import Recoded
 from oracles import pdf as oracle
 from oracles.often import examples
 

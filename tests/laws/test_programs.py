@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jali.programs import Sums, transport
+from jali.core.programs import Sums, transport
 
 
 @st.composite

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.estimates.base import Count
-from jali.estimates.condition import And, Condition, Test
-from jali.utility.queries import Workload, workload
+from jali.measures.queries import Workload, workload
+from jali.query.algebra import And, Condition, Test
 from oracles.often import examples
 
 

@@ -16,10 +16,9 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, hold
-from jali.search import recode_plan
-from jali.search.recode import Recoding, recode_groups
-from jali.search.recode_search import Search
-from jali.search.standouts import standouts
+from jali.search.recode import plan as recode_plan
+from jali.search.recode.recode import Recoding, recode_groups, standouts
+from jali.search.recode.search import Search
 from oracles.lattice import BruteForce
 from oracles.recode import granularity, kl, kl_at_own_cells, peeled
 

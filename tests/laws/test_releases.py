@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 
 import jali
-from jali import writing
+from jali.core import files as writing
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
 from jali.releases.generalized import Generalized

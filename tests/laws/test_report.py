@@ -16,20 +16,20 @@ import pyarrow as pa
 import pytest
 
 import jali
-from jali import charts
+from jali.core import charts
+from jali.core.pages import MARK, percent_up
 from jali.errors import InputError
+from jali.measures.columns import CLASSES, association, cramers_v, distribution
 from jali.principles.counts import dense
 from jali.releases.base import Release
 from jali.releases.marginals import promise_of
 from jali.reports import usefulness
 from jali.reports.material import Material, Missing, attempt
 from jali.reports.page import SECTIONS, Report
-from jali.reports.parts import MARK, percent_up
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups, worst_of
 from jali.reports.published import published
-from jali.risk.audit import figures
-from jali.risk.figures import together
-from jali.utility.attributes import CLASSES, association, cramers_v, distribution
+from jali.risk.audit.audit import figures
+from jali.risk.audit.figures import together
 
 pytest.importorskip("matplotlib")
 

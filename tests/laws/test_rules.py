@@ -13,9 +13,9 @@ from hypothesis import given
 
 import jali
 from jali.errors import InputError
+from jali.measures import rules as classify
+from jali.measures.rules import Rule, distance, mine, rule_probability
 from jali.releases.pdf import read_cell
-from jali.utility import classify
-from jali.utility.rules import Rule, distance, mine, rule_probability
 from oracles import pdf as oracle
 from oracles.often import examples
 

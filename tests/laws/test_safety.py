@@ -18,11 +18,12 @@ import jali
 from jali import disclosure
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.kernels.worst_case import safe_alone
 from jali.principles import Counts, Safety, dense, from_dict
 from jali.principles.base import hold
-from jali.search import mondrian_safe_compiled, mondrian_safety
-from jali.search.disclosure_kernels import safe_alone
-from jali.search.mondrian import Boxes, mondrian
+from jali.search.mondrian import safety as mondrian_safe_compiled
+from jali.search.mondrian import safety as mondrian_safety
+from jali.search.mondrian.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
 from oracles.often import examples, seeds
 
@@ -173,7 +174,7 @@ def test_with_suppression_the_whole_published_table_is_safe(seed: int) -> None:
 
 def test_the_joining_groups_are_the_fewest_that_make_the_table_safe() -> None:
     """Bisection finds what trying one after the other finds."""
-    from jali.search.suppress import breaking, first_union_that_holds
+    from jali.search.common import breaking, first_union_that_holds
 
     random = np.random.default_rng(5)
     for _ in range(200):
@@ -364,8 +365,8 @@ def test_a_partition_is_safe_and_no_group_could_be_split_further_alone() -> None
 
 def test_the_tree_of_groups_is_the_fold_of_its_leaves() -> None:
     """As leaves are set, set again and the tree grows."""
+    from jali.kernels.mondrian_safety import empty_tree, grown, put, ratio_if
     from jali.principles.worst_case import folded, least_false, of_matrix, targeted
-    from jali.search.safety_tree import empty_tree, grown, put, ratio_if
 
     random, k = np.random.default_rng(2), 3
     tree, leaves = empty_tree(1, k), {}

@@ -14,13 +14,12 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
-from jali.graphical import select as selecting
+from jali.graphical import search as selecting
 from jali.graphical.graph import decomposable, largest
 from jali.graphical.marginal import Cache
 from jali.graphical.maxent import Divergence
-from jali.graphical.privacy import Checker, check, columns_of
-from jali.graphical.problem import Problem
-from jali.graphical.select import SEARCHES, select, walk
+from jali.graphical.privacy.privacy import Checker, check, columns_of
+from jali.graphical.search import SEARCHES, Problem, select, walk
 from jali.principles.base import Principle
 from oracles.often import seeds
 

@@ -17,9 +17,9 @@ import jali
 from jali.encoding.table import Table
 from jali.estimates import together
 from jali.estimates.linked import LinkedEstimate
-from jali.releases.angel import Angel
-from jali.releases.angel_asked import prepared
-from jali.releases.angel_make import of_groups
+from jali.publish.checks import prepared
+from jali.publish.drafts import of_groups
+from jali.releases.linked.angel import Angel
 
 AGES, TOWNS, ILL = range(4), ("u", "v", "w"), ("p", "q")
 CELLS = list(product(AGES, TOWNS))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from jali.estimates import condition as q
+from jali.query import algebra as q
 from oracles.estimates import Box, Node, cells, satisfies
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations, product
 
-from jali.risk.knowledge import Atom, Implication
+from jali.risk.disclosure.knowledge import Atom, Implication
 
 World = tuple[tuple[int, ...], ...]  # the value of each person, bucket by bucket
 

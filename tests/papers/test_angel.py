@@ -12,9 +12,9 @@ import pytest
 
 import jali
 from jali.encoding.table import Table
-from jali.releases.angel import Angel
-from jali.releases.angel_make import of_groups
-from jali.releases.partitioned import Partitioned
+from jali.publish.drafts import of_groups
+from jali.releases.generalized import Partitioned
+from jali.releases.linked.angel import Angel
 
 PNEUMONIA, BRONCHITIS, FLU = "pneumonia", "bronchitis", "flu"
 TWO = (jali.FrequencyDiversity(2),)

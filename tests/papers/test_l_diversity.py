@@ -10,7 +10,8 @@ import pytest
 import jali
 from jali.releases.generalized import Generalized
 from jali.reproduce import run
-from jali.reproduce.l_diversity import attack, examples, timing, utility
+from jali.reproduce.l_diversity import attack, examples, utility
+from jali.reproduce.l_diversity import utility as timing
 
 QUASI = ("age", "sex", "race", "marital-status", "education")
 

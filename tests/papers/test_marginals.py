@@ -11,9 +11,8 @@ from jali.datasets import adult
 from jali.encoding.table import Table
 from jali.graphical.marginal import Cache
 from jali.graphical.maxent import Divergence
-from jali.graphical.privacy import Checker, columns_of
-from jali.graphical.problem import Problem
-from jali.graphical.select import select
+from jali.graphical.privacy.privacy import Checker, columns_of
+from jali.graphical.search import Problem, select
 from jali.principles.base import Principle
 from jali.reproduce import run
 

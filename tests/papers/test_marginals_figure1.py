@@ -8,7 +8,7 @@ import pytest
 import jali
 from jali.encoding.table import Table
 from jali.graphical.marginal import Cache
-from jali.graphical.privacy import Verdict, check, columns_of
+from jali.graphical.privacy.privacy import Verdict, check, columns_of
 from jali.principles import Principle
 
 PEOPLE = [

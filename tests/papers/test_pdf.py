@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from jali.measures.measure import measure
 from jali.releases.pdf import read_cell
 from jali.reproduce.pdf import anonymity, examples
 from jali.reproduce.report import Figure
-from jali.utility.loss import measure
 
 
 def cut(number: float, digits: int = 2) -> float:

@@ -16,8 +16,8 @@ import pytest
 import jali
 from jali.encoding.table import Table
 from jali.reproduce.pdf import figure4
-from jali.risk.decoding import Decoder
-from jali.search.conceal import framed
+from jali.risk.attacks.decoding import Decoder
+from jali.search.presence.screen import framed
 
 JOBS = [(job, "*") for job in ("Professor", "Student", "Teacher", "Showman", "Singer")]
 NATIONS = [

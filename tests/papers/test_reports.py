@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jali
-from jali import charts
+from jali.core import charts
 from jali.errors import InternalError
 from jali.reproduce import PAPERS, run
 from jali.reproduce.report import Figure, Panel, Report

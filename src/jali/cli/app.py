@@ -11,26 +11,11 @@ from typing import Any
 import click
 
 from jali._version import __version__
-from jali.cli.attack import attack
-from jali.cli.audit import audit
-from jali.cli.beliefs import beliefs
-from jali.cli.demo import demo
-from jali.cli.disclosure import disclosure
-from jali.cli.extend import extend
+from jali.cli.demo import demo, reproduce
 from jali.cli.failures import Interrupted, one_line
-from jali.cli.frontier import frontier
-from jali.cli.hierarchy import hierarchy
-from jali.cli.init import init
-from jali.cli.inject import inject
-from jali.cli.measure import measure
-from jali.cli.minimal import minimal
-from jali.cli.presence import presence
-from jali.cli.publish import publish
-from jali.cli.query import query
-from jali.cli.repair import repair
-from jali.cli.report import report
-from jali.cli.reproduce import reproduce
-from jali.cli.sample import sample
+from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
+from jali.cli.publishing import frontier, hierarchy, init, minimal, publish
+from jali.cli.reading import audit, disclosure, presence, query, report, sample
 from jali.errors import InputError, nearest
 
 

@@ -1,4 +1,4 @@
-"""jali demo: everything once, on a census that nobody lives in."""
+"""jali demo and jali reproduce: everything once on an invented census, and the papers' figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali.cli.shared import PATH, emit, json_option, of_release, on_step, quiet_option
-from jali.writing import hold_folder, put_content
+from jali.core.files import hold_folder, put_content
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -121,3 +121,22 @@ def _is_own(page: Path) -> bool:
         return f"<title>{TITLE}</title>" in page.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--adult", type=PATH, metavar="FILE", help="The Adult table, instead of the environment's JALI_ADULT.")
+@click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where tables and plots go; by default nowhere.")
+@click.option("--quick", is_flag=True, help="Leave out the larger settings.")
+@quiet_option
+def reproduce(*, name: str, adult: Path | None, output: Path | None, quick: bool) -> None:
+    """Compute the figures of a paper again.
+
+    NAME is the paper: l-diversity, background-knowledge, marginals, pdf or angel.
+    """
+    from jali.reproduce import run
+
+    report = run(name, adult=adult, out=output, quick=quick, on_step=on_step())
+    click.echo(repr(report))
+    if output is not None:
+        click.echo(f"Saved in {output}")

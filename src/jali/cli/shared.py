@@ -16,12 +16,12 @@ from jali.cli.failures import SHOW_VALUES
 from jali.releases.summary import an
 
 if TYPE_CHECKING:
+    from jali.core.progress import Step
     from jali.encoding.table import Table
-    from jali.progress import Step
-    from jali.releases.angel import Angel
     from jali.releases.base import Release
-    from jali.releases.buckets import Buckets
     from jali.releases.generalized import Generalized
+    from jali.releases.linked.angel import Angel
+    from jali.releases.linked.buckets import Buckets
     from jali.releases.marginals import Marginals
 
 QUIET = "jali.quiet"
@@ -97,7 +97,7 @@ def emit(data: Any) -> None:
 
 def reserve_file(path: Path, *, overwrite: bool) -> None:
     """See before the work that a file can be written, and keep other processes from it until the command ends."""
-    from jali.writing import hold_file
+    from jali.core.files import hold_file
 
     click.get_current_context().with_resource(hold_file(path, overwrite=overwrite))
 
@@ -164,8 +164,8 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 def generalized(path: Path) -> Generalized:
     """A saved release, which must be a generalized one."""
     from jali.errors import InputError
-    from jali.releases.base import load
     from jali.releases.generalized import Generalized
+    from jali.releases.load import load
 
     release = load(path)
     if not isinstance(release, Generalized):
@@ -181,7 +181,7 @@ def public_beside(
 
     `judged` where its presence is: then it needs the hierarchies of the release.
     """
-    from jali.risk.links import public_table
+    from jali.risk.attacks.links import public_table
 
     if job is None:
         reading: dict[str, Any] = {"separator": separator, "encoding": encoding}
@@ -197,8 +197,8 @@ def public_beside(
 
 def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, **reading: Any) -> Table:
     """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
-    from jali.releases.original import builders
-    from jali.sources.files import read
+    from jali.measures.holder import builders
+    from jali.sources.tables import read
 
     sensitive = [column.name for column in release.of_role("sensitive")]
     arguments = {"quasi": builders(release), "sensitive": sensitive} | reading

@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.encoding.builder import Builder
 from jali.encoding.builders import bands, suppress
+from jali.encoding.hierarchy import Builder, Taxonomy
 from jali.encoding.table import Column, Domain, Table
-from jali.encoding.taxonomy import Taxonomy
 from jali.errors import InputError
 
 __all__ = ["occupations"]

@@ -13,12 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.datasets import hierarchies, sampler
-from jali.encoding.builder import Builder
 from jali.encoding.builders import bands, suppress
+from jali.encoding.hierarchy import Builder, Taxonomy
 from jali.encoding.table import Column, Domain, Role, Table
-from jali.encoding.taxonomy import Taxonomy
 from jali.errors import InputError, nearest
-from jali.sources.files import read
+from jali.sources.tables import read
 
 __all__ = ["adult", "census"]
 

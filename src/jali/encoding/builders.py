@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,175 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.encoding import values as v
-from jali.encoding.bands import Bands, Number
-from jali.encoding.builder import Builder
-from jali.encoding.hierarchy import ROOT, Hierarchy, Level, Step, by_label, from_steps
+from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Step, by_label, from_steps
 from jali.errors import HierarchyError, InputError
 
-__all__ = [
-    "Automatic", "Bands", "Builder", "Dates", "Mask", "Suppress", "bands", "builder_of", "dates", "mask", "suppress",
-]  # fmt: skip
+Number = int | float | Fraction
+
+MOST_DECLARED = 10_000_000
+_EXACT = 2**53  # whole numbers up to here are exact as floats
+
+
+@dataclass(frozen=True)
+class Bands(Builder):
+    """Numbers into bands of the given widths, each a multiple of the one before."""
+
+    judges_groups: ClassVar[bool] = True
+
+    widths: tuple[Number, ...]
+    origin: Number = 0
+    low: Number | None = None
+    high: Number | None = None
+    chosen: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.widths:
+            raise HierarchyError("bands() needs at least one width", do="e.g. bands(5, 10, 20)")
+        widths = [_exact("a width of bands()", w) for w in self.widths]
+        for name in ("origin", "low", "high"):
+            if getattr(self, name) is not None:
+                _exact(f"{name} of bands()", getattr(self, name))
+        if min(widths) <= 0:
+            raise HierarchyError("the widths of bands() must be positive", got=self._args())
+        for finer, coarser in itertools.pairwise(widths):
+            if coarser <= finer or (coarser / finer).denominator != 1:
+                multiple = finer * max(round(coarser / finer), 2)
+                raise HierarchyError(
+                    "each width of bands() must be a multiple of the one before",
+                    got=self._args(),
+                    do=f"change {_text(coarser)} to {_text(multiple)} or another multiple of {_text(finer)}",
+                )
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise HierarchyError("bands(): low is above high", got=f"low={self.low}, high={self.high}")
+
+    def _args(self) -> str:
+        return ", ".join(_text(_exact("width", w)) for w in self.widths)
+
+    def _call(self) -> str:
+        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
+        options = (f", {name}={_text(_exact(name, x))}" for name, x in named if x is not None)
+        return f"bands({self._args()}{''.join(options)})"
+
+    def typed(self, column: str, present: pa.Array) -> pa.Array:
+        """The values as numbers."""
+        if v.kind_of(present) == "text":
+            present = v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), pa.int64())
+        if v.kind_of(present) != "number":
+            raise HierarchyError(
+                f'bands() of column "{column}" needs numbers',
+                got=f"{v.kind_of(present)} values",
+                do="use dates(), mask(), suppress() or a taxonomy",
+            )
+        return present
+
+    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
+        """All whole numbers between `low` and `high` where both are given, else the numbers that occur."""
+        occurring = v.ordered(present)
+        found = _numbers(occurring)
+        low, high = (
+            -math.inf if self.low is None else float(self.low),
+            math.inf if self.high is None else float(self.high),
+        )
+        outside = (found < low) | (found > high)
+        if outside.any():
+            raise HierarchyError(
+                f'column "{column}" has a value outside the declared bounds',
+                got=f"low={self.low}, high={self.high}",
+                do="widen the bounds of bands() or correct the value",
+                value=occurring[int(np.argmax(outside))].as_py(),
+            )
+        if self.low is None or self.high is None or not v.is_whole(occurring):
+            return occurring, False
+        first, last = math.ceil(_exact("low", self.low)), math.floor(_exact("high", self.high))
+        if last - first >= MOST_DECLARED:
+            raise HierarchyError(
+                f'bands() of column "{column}": more than {MOST_DECLARED:,} declared values',
+                do="leave out low and high",
+            )
+        declared = pa.array(np.arange(first, last + 1), pa.int64())
+        missing = [pa.nulls(1, pa.int64())] if occurring.null_count else []
+        return pa.concat_arrays([declared, *missing]), True
+
+    def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
+        """One level per width, then the root."""
+        origin, widths = _exact("origin", self.origin), [_exact("width", w) for w in self.widths]
+        whole = v.is_whole(values) and all(x.denominator == 1 for x in (origin, *widths))
+        steps = [_step(column, values, origin, width, whole=whole) for width in widths]
+        return from_steps(
+            column, v.texts(values), steps, declared=declared, chosen=self.chosen, made_by=self._call(), whole=whole
+        )
+
+
+def _step(column: str, values: pa.Array, origin: Fraction, width: Fraction, *, whole: bool) -> Step:
+    """One level of bands; the missing value is a node of its own."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    scale = math.lcm(origin.denominator, width.denominator)
+    begin, wide = int(origin * scale), int(width * scale)
+    bands, of = np.unique(_band(column, values.drop_null(), begin, wide, scale), return_inverse=True)
+    if len(bands) and (max(-int(bands[0]), int(bands[-1])) + 2) * wide + abs(begin) >= 2**62:
+        bands = bands.astype(object)
+    low = begin + bands * wide
+    high = low + wide - (1 if whole else 0)
+    nodes = np.full(len(values), len(bands), dtype=np.int32)
+    nodes[~missing] = of.reshape(-1)
+    close = "]" if whole else ")"
+    labels = pc.binary_join_element_wise("[", _texts(low, scale), ", ", _texts(high, scale), close, "")
+    lows, highs = (np.asarray(bound / scale, dtype=np.float64) for bound in (low, high))
+    if missing.any():
+        labels = pa.concat_arrays([labels, pa.nulls(1, pa.string())])
+        lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
+    return nodes, Level(labels, lows, highs)
+
+
+def _band(column: str, numbers: pa.Array, begin: int, wide: int, scale: int) -> NDArray[Any]:
+    """The number of each value's band, exact at the edges: 0.3 lies in [0.3, 0.4) whatever floats make of 3 · 0.1.
+
+    Where a value equals the float nearest to an edge, its decimal form is the edge (up to 15 digits), so comparing
+    with that float decides as comparing the decimals would.
+    """
+    found = _numbers(numbers)
+    largest = float(np.abs(found).max(initial=0))
+    if v.is_whole(numbers):
+        if (largest + 1) * scale + abs(begin) + wide < 2**62:
+            exact: NDArray[Any] = numbers.cast(pa.int64()).to_numpy()
+        else:
+            exact = np.array([int(x) for x in numbers.to_pylist()], dtype=object)
+        return np.asarray((exact * scale - begin) // wide)
+    band = np.floor((found * scale - begin) / wide)
+    if largest * scale + wide + abs(begin) >= _EXACT:
+        raise HierarchyError(
+            f'bands() of column "{column}": bands this narrow cannot be told apart so far from 0',
+            do="choose wider bands or round the numbers",
+        )
+    for _ in range(2):  # the division may be off by one band either way
+        band += found >= (begin + (band + 1) * wide) / scale
+        band -= found < (begin + band * wide) / scale
+    return band.astype(np.int64)
+
+
+def _texts(numerators: NDArray[Any], scale: int) -> pa.Array:
+    if scale == 1:
+        return pa.array([str(n) for n in numerators]) if numerators.dtype == object else v.texts(pa.array(numerators))
+    return pa.array(np.asarray(numerators / scale, dtype=np.float64)).cast(pa.string())
+
+
+def _numbers(values: pa.Array) -> NDArray[np.float64]:
+    found = v.numbers(values)
+    assert found is not None  # typed() saw to it
+    return found
+
+
+def _exact(name: str, number: Number) -> Fraction:
+    if isinstance(number, np.generic):
+        number = number.item()
+    if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
+        raise HierarchyError(f"{name} must be a finite number", got=repr(number))
+    return number if isinstance(number, Fraction) else Fraction(str(number))
+
+
+def _text(number: Fraction) -> str:
+    return str(number.numerator) if number.denominator == 1 else repr(float(number))
+
 
 LONGEST_MASKED = 100
 """Characters of the longest value that mask() takes: each is a level."""
@@ -200,3 +362,18 @@ def builder_of(column: str, given: object) -> Builder:
         got=f"{given.__name__} without ()" if callable(given) and hasattr(given, "__name__") else type(given).__name__,
         do="use jali.bands(…), mask(), dates(), suppress() or taxonomy(…), or None for one that jali chooses",
     )
+
+
+__all__ = [
+    "Automatic",
+    "Bands",
+    "Builder",
+    "Dates",
+    "Mask",
+    "Suppress",
+    "bands",
+    "builder_of",
+    "dates",
+    "mask",
+    "suppress",
+]

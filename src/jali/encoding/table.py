@@ -152,7 +152,7 @@ class Table:
 
     def frame(self, kind: str | None = None) -> Any:
         """The table's own rows, for whoever holds it: as they came in, or "pandas", "polars", "arrow"."""
-        from jali.encoding.native import to_native
+        from jali.core.native import to_native
 
         repeat = None if self.multiplicity is None else pa.array(np.repeat(np.arange(self.records), self.multiplicity))
         columns = {}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.errors import InputError, UndeterminedError, told
-from jali.estimates.condition import Condition, from_mapping, parse
+from jali.query.algebra import Condition, from_mapping, parse
 
 EQUAL = "values within a published cell are equally likely"
 INDEPENDENT = "columns are independent within a row"

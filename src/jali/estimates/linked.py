@@ -11,19 +11,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.cover.cover import DECLARE
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.estimates.condition import Condition, Constant, columns, simplify, tests
-from jali.estimates.conjunction import by_column
-from jali.estimates.cover import DECLARE
-from jali.estimates.dealt import most_dealt
-from jali.estimates.expand import Fits, assumed, fitting, split
-from jali.estimates.mixed import mixed_probability
-from jali.estimates.nested import Separate
-from jali.estimates.patterns import Bools, Floats, Ints, added
-from jali.estimates.within import ByValue, Joined, draw_within, joined, shuffled_within
+from jali.estimates.conditions import Fits, assumed, by_column, fitting, split
+from jali.estimates.factored import Separate
+from jali.estimates.link_join import (
+    ByValue,
+    Joined,
+    draw_within,
+    joined,
+    mixed_probability,
+    most_dealt,
+    shuffled_within,
+)
+from jali.query.algebra import Condition, Constant, columns, simplify, tests
+from jali.query.match import Bools, Floats, Ints, added
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]

@@ -1,29 +1,209 @@
-"""Several tables about the same people as one estimate: in each link as even as all of the tables allow.
-
-Everybody is in one box of each table. A tuple of boxes, one of each table, that have values in common is a finer box.
-How many people are in which tuple is not published, only how many of each link are in each box of a table. Of all
-numbers that agree with that, those of maximum entropy, spread evenly over the values of each tuple, are found by
-iterative proportional fitting, from what the first table says alone. Every step brings them nearer to the truth,
-whatever that is (docs/decisions/0028).
-"""
+"""Several tables about the same people as one estimate: in each link as even as all of the tables allow."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from jali.cover.cover import DECLARE, Cover
+from jali.cover.domain import comparable
 from jali.encoding.frequencies import combine
+from jali.errors import InputError, UndeterminedError, nearest
+from jali.estimates.base import Count, condition_of, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
-from jali.estimates.cover import Cover
-from jali.estimates.expand import BoxColumn
-from jali.estimates.holding import runs
+from jali.estimates.conditions import BoxColumn
+from jali.estimates.hits import runs
+from jali.estimates.link_join import portions
 from jali.estimates.linked import LinkedEstimate
-from jali.estimates.meets import Met, meet, sizes
-from jali.estimates.patterns import Floats, Ints, added
-from jali.estimates.within import portions
+from jali.query.algebra import Condition, columns
+from jali.query.match import Bools, Floats, Ints, added, numbered
+
+LARGEST = 1 << 26  # pairs of nodes, and their members
+
+
+class Met(NamedTuple):
+    """The common parts of the nodes of two covers of one column."""
+
+    cover: Cover
+    node: Ints  # (nodes of the first, nodes of the second) the node that is their common part; -1 where it is empty
+
+
+def meet(one: Cover, two: Cover) -> Met | None:
+    """The common parts of sets of known values, or of intervals of whole numbers; None for other covers.
+
+    Values of a node must be equally likely: nothing is said here of cells that are masked, unknown or distributions.
+    """
+    if one.nodes * two.nodes > LARGEST:
+        return None
+    if one.listed is not None and two.listed is not None and one.listed.even and two.listed.even:
+        return _of_sets(one, two)
+    return _of_intervals(one, two) if _spanned(one) and _spanned(two) else None
+
+
+def sizes(cover: Cover) -> Floats:
+    """How many values each node of such a cover has: (nodes,)."""
+    span = np.where(np.isnan(cover.low), 1.0, cover.high - cover.low + 1)
+    return span if cover.listed is None else np.diff(cover.start).astype(np.float64)
+
+
+def _spanned(cover: Cover) -> bool:
+    """Whether every node is an interval of whole numbers, or the missing value."""
+    missing = np.arange(cover.nodes) == (-1 if cover.missing is None else cover.missing)
+    return cover.whole and cover.guessed is None and bool((~np.isnan(cover.low) | missing).all())
+
+
+def _of_intervals(one: Cover, two: Cover) -> Met:
+    low, high = np.fmax.outer(one.low, two.low), np.fmin.outer(one.high, two.high)
+    both = ~(np.isnan(one.low)[:, None] | np.isnan(two.low))
+    node = np.full(low.shape, -1, dtype=np.int64)
+    there = np.nonzero(both & (low <= high))
+    first, last = low[there], high[there]
+    ends = np.unique(np.concatenate([first, last]))
+    number, example = combine([(np.searchsorted(ends, end), len(ends)) for end in (first, last)], len(first))
+    node[there] = number
+    lows, highs, missing = first[example], last[example], None
+    if one.missing is not None and two.missing is not None:
+        node[one.missing, two.missing] = missing = len(example)
+        lows, highs = (np.concatenate([each, [np.nan]]) for each in (lows, highs))
+    return Met(Cover.intervals(lows, highs, True, one.kind or "number", missing), node)
+
+
+def _of_sets(one: Cover, two: Cover) -> Met | None:
+    assert one.values is not None
+    assert two.values is not None
+    known, asked = comparable(one.values, two.values)
+    index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    first = _held(one, np.arange(len(one.values)), len(one.values))
+    second = _held(two, index, len(one.values))
+    there = np.nonzero(first.astype(np.float32) @ second.astype(np.float32).T)
+    if len(there[0]) * len(one.values) > LARGEST:
+        return None
+    number, example = numbered(first[there[0]] & second[there[1]])
+    node = np.full((one.nodes, two.nodes), -1, dtype=np.int64)
+    node[there] = number
+    held = (first[there[0]] & second[there[1]])[example]
+    return Met(Cover.sets(one.values, np.concatenate([[0], np.cumsum(held.sum(axis=1))]), np.nonzero(held)[1]), node)
+
+
+def _held(cover: Cover, index: Ints, values: int) -> Bools:
+    """Whether each node holds each value; `index` says where the cover's values stand, -1 for nowhere."""
+    held = np.zeros((cover.nodes, values), dtype=np.bool_)
+    at = index[cover.member]
+    node = np.repeat(np.arange(cover.nodes), np.diff(cover.start))
+    held[node[at >= 0], at[at >= 0]] = True
+    return held
+
+
+EVENLY = "within a batch people are spread as evenly as all tables together allow (maximum entropy)"
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralEstimate:
+    """Estimates of tables about the same people, of which the first has every column.
+
+    All tables that `together` can join are one estimate of maximum entropy. A question is asked of it if it uses the
+    table that has all columns of the question and the fewest others, else of that table (ANGEL paper, end of Section
+    5). Bounds are those that every table with these columns leaves open.
+    """
+
+    parts: tuple[LinkedEstimate | BoxEstimate, ...]
+
+    def __post_init__(self) -> None:
+        every = {column.name for part in self.parts for column in part.columns}
+        if not self.parts or {column.name for column in self.parts[0].columns} != every:
+            raise InputError("several tables: the first must have every column")
+
+    @property
+    def total(self) -> float:
+        """The mass of all people."""
+        return self.parts[0].total
+
+    @cached_property
+    def joined(self) -> Together | None:
+        """The tables as one estimate, and which of them it uses; None where each is asked by itself."""
+        return together(self.parts)
+
+    def part(self, names: Sequence[str]) -> LinkedEstimate | BoxEstimate:
+        """The table with the fewest columns that has all of these."""
+        return self.parts[self._fitting(names)[0]]
+
+    def _fitting(self, names: Sequence[str]) -> list[int]:
+        """The tables that have all of these columns, that with the fewest first."""
+        known = [column.name for column in self.parts[0].columns]
+        for name in names:
+            if name not in known:
+                raise InputError(f'no column "{name}" was published', do=nearest(str(name), known))
+        asked = {*names}
+        fitting = [at for at, own in enumerate(self._names) if asked <= own]
+        return sorted(fitting, key=lambda at: _quasi(self.parts[at]))
+
+    def _best(self, names: Sequence[str]) -> LinkedEstimate | BoxEstimate:
+        """The estimate that a question about these columns is asked of."""
+        at = self._fitting(names)[0]
+        joined = self.joined
+        return joined.estimate if joined is not None and at in joined.used else self.parts[at]
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], ...]:
+        """The columns of each table."""
+        return tuple(frozenset(column.name for column in part.columns) for part in self.parts)
+
+    def count(self, condition: str | Condition | None = None, *, where: Mapping[str, object] | None = None) -> Count:
+        """How many people satisfy the condition, with what is certain and possible of it."""
+        asked = condition_of(condition, where)
+        names = sorted(columns(asked))
+        answers = [_answered(self.parts[at], asked) for at in self._fitting(names)]
+        low, high = max(each.low for each in answers), min(each.high for each in answers)
+        low = min(low, high)  # up to rounding
+        alone, best = answers[0], self._best(names)
+        if isinstance(alone, UndeterminedError):
+            raise undetermined(alone.columns, low, high, do=DECLARE)
+        if low == high or best is self.part(names):
+            return Count(min(max(alone, low), high), low=low, high=high, assumes=alone.assumes if low < high else ())
+        assert isinstance(best, LinkedEstimate)  # the joined one
+        value = best.expected(asked)
+        return Count(min(max(value, low), high), low=low, high=high, assumes=(EVENLY, *alone.assumes))
+
+    def probability(self, cells: Any) -> Floats:
+        """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
+        table = table_of(cells)
+        return self._best(table.column_names).probability(table)
+
+    def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
+        """The joint table of some columns at exact values, with a `count`; sums to the total."""
+        names = names_of(columns)
+        return self._best(names).frame(names, kind)
+
+    def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
+        """People drawn from the estimate; without n the rows of the first table, a value for each cell."""
+        every = [column.name for column in self.parts[0].columns]
+        return (self.parts[0] if n is None else self._best(every)).sample(n, seed=seed)
+
+    def __repr__(self) -> str:
+        used = (0,) if self.joined is None else self.joined.used
+        told = ["" if at in used else ", asked by itself" for at in range(len(self.parts))]
+        lines = [f"  {part!r}{alone}" for part, alone in zip(self.parts, told, strict=True)]
+        return "\n".join([f"SeveralEstimate({len(self.parts)} tables)", *lines])
+
+
+def _answered(part: LinkedEstimate | BoxEstimate, asked: Condition) -> Count | UndeterminedError:
+    """The count of one table, or its bounds where there is none."""
+    try:
+        return part.count(asked)
+    except UndeterminedError as problem:
+        return problem
+
+
+def _quasi(part: LinkedEstimate | BoxEstimate) -> int:
+    """How many columns the boxes of a table have."""
+    return len(part.shown if isinstance(part, LinkedEstimate) else part.columns)
+
 
 Part = LinkedEstimate | BoxEstimate
 

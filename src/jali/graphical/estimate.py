@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.cover.cover import DECLARE, Cover
 from jali.encoding.frequencies import combine
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate, encoded
-from jali.estimates.condition import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
-from jali.estimates.cover import DECLARE, Cover
-from jali.estimates.expand import BoxColumn, Role, expanded
-from jali.estimates.patterns import Bools, Patterns, added
-from jali.graphical.fit import Fit
-from jali.graphical.joint_bounds import joint_bounds
+from jali.estimates.conditions import BoxColumn, Role, expanded
+from jali.graphical.bounds import joint_bounds
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
-from jali.graphical.maxent import log_shown
+from jali.graphical.maxent import Fit, log_shown
 from jali.graphical.network import Joint, Network, Reading
+from jali.query.algebra import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
+from jali.query.match import Bools, Patterns, added
 
 BEYOND = "columns are independent beyond what the published marginals show together"
 

@@ -9,9 +9,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from jali.principles.base import Principle, at_most, exact, show
-from jali.principles.column import ColumnPrinciple, check_people, mask
+from jali.principles.column import (
+    ColumnPrinciple,
+    Label,
+    Number,
+    check_people,
+    count,
+    labels,
+    listed,
+    mask,
+    number,
+    part,
+)
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
-from jali.principles.parameters import Label, Number, count, labels, listed, number, part
 
 
 @dataclass(frozen=True)

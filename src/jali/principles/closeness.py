@@ -11,9 +11,8 @@ import numpy as np
 
 from jali.errors import InputError, nearest
 from jali.principles.base import at_most, exact
-from jali.principles.column import ColumnPrinciple, short_of
+from jali.principles.column import ColumnPrinciple, Number, number, short_of
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive, _distinct
-from jali.principles.parameters import Number, number
 
 Distance = Literal["equal", "ordered", "hierarchical"]
 _APART: dict[Distance, str] = {

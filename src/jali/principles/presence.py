@@ -10,9 +10,8 @@ import numpy as np
 
 from jali.errors import InputError
 from jali.principles.base import at_most, exact, show
-from jali.principles.column import ColumnPrinciple
+from jali.principles.column import ColumnPrinciple, Number, number, part
 from jali.principles.counts import Bools, Counts, Floats, Ints
-from jali.principles.parameters import Number, number, part
 
 PRESENCE = "\x1fpresence"
 """The column of a public table that says who is in the private one: no file can have a column of this name."""

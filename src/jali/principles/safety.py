@@ -12,11 +12,9 @@ import numpy as np
 from jali.errors import InputError
 from jali.principles import worst_case
 from jali.principles.base import exact
-from jali.principles.column import ColumnPrinciple, short_of
+from jali.principles.column import ColumnPrinciple, Number, number, part, short_of
 from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
-from jali.principles.parameters import Number, number, part
-from jali.principles.worst_case import Buckets, disclosed, of_cells
-from jali.principles.worst_case_exact import MARGIN, GroupRatios, Key, keys_of, vectors
+from jali.principles.worst_case import MARGIN, Buckets, GroupRatios, Key, disclosed, keys_of, of_cells, vectors
 
 
 @dataclass(frozen=True)

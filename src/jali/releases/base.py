@@ -14,18 +14,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali._version import __version__
-from jali.encoding.native import to_native
-from jali.encoding.spreadsheet import formula_columns
+from jali.core.csv import formula_columns
+from jali.core.native import to_native
+from jali.core.text import html_outline, html_table, joined
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
+from jali.releases.load import load
 from jali.releases.summary import cut
-from jali.show import html_outline, html_table, joined
 
 if TYPE_CHECKING:
-    from jali.releases.published import Published
+    from jali.releases.column import Published
 
 _SHAPES = {
     "kind": str, "jali": str, "method": Mapping, "principles": list, "counts": Mapping, "metrics": Mapping,
@@ -228,29 +229,3 @@ def _totals(counts: Counts) -> list[NDArray[np.int64]]:
 def fresh_order(rows: int) -> NDArray[np.int64]:
     """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away."""
     return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)).astype(np.int64)
-
-
-def load(folder: str | Path) -> Release:
-    """Read a release back; its files must be those that were published."""
-    from jali.releases.angel import Angel
-    from jali.releases.buckets import Buckets
-    from jali.releases.concealed import Concealed
-    from jali.releases.generalized import Generalized
-    from jali.releases.marginals import Marginals
-    from jali.releases.partitioned import Partitioned
-    from jali.releases.recoded import Recoded
-
-    tables, manifest = store.read(folder)
-    known = (Generalized, Partitioned, Recoded, Buckets, Angel, Marginals, Concealed)
-    kinds: dict[str, Any] = {kind.kind: kind for kind in known}
-    kind: Any = manifest.get("kind")
-    if isinstance(kind, str) and kind not in kinds:
-        raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
-    try:
-        if not all(isinstance(facts[key], str) for facts in manifest["columns"] for key in ("name", "role", "kind")):
-            raise ValueError("a column has no name, role or kind")
-        release: Release = kinds[kind].from_tables(tables, manifest)
-        _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
-        raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
-    return release

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
-from jali.estimates.cover import Cover
 
 LISTED = 100_000
 """Up to which width intervals that may also be missing are listed number by number."""

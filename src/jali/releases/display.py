@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
-from jali.encoding.table import Column
+from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, one_of, told
 from jali.principles.counts import Ints
+from jali.releases.column import Published, compact
 from jali.releases.covers import display_cover
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
-from jali.releases.published import Published, compact
-from jali.search.mondrian_plan import under_taxonomy
+from jali.search.common import Partition
+from jali.search.mondrian.plan import under_taxonomy
 
 Show = Literal["taxonomy", "interval", "set", "pdf"]
 SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")
@@ -299,3 +300,12 @@ def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     return replace(
         shown, labels=labels, codes=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root
     )
+
+
+def shown_by_group(table: Table, column: Column, partition: Partition, show: Show, shift: Shift | None) -> Published:
+    """A quasi-identifier as each group's own values allow; suppressed rows show *."""
+    group = partition.group[table.frequencies.row_combination]
+    groups = partition.groups - partition.suppressed
+    group = np.where(group < groups, group, -1)
+    members = Members(column.codes.astype(np.int64), group, groups, group, table.multiplicity)
+    return publish_groups(column, members, show, shift=shift, level=partition.levels[column.name])

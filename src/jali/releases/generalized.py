@@ -1,40 +1,34 @@
-"""Generalized releases: one table in which quasi-identifiers are shown at a level of their hierarchies."""
+"""Generalized releases: one table, generalized by level, cut into boxes, or recoded locally."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
-from fractions import Fraction
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.native import free_name
 from jali.encoding.frequencies import combine
-from jali.encoding.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.principles.base import Combined, Principle, principles_of
+from jali.measures.holder import holder_costs
+from jali.principles.base import Combined, Principle, exact, hold
 from jali.principles.counts import Counts, Ints
-from jali.progress import Step, watched
-from jali.releases.asked import budget_of, failure, node_of, require_table, require_two
+from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.partition import _members, _partition
 from jali.releases.base import Manifest, Release, fresh_order
-from jali.releases.display import Show, shows_of
-from jali.releases.pdf import Shift, Start, shift_of
+from jali.releases.column import Published, publish_exact, restored
+from jali.releases.display import Show, publish_groups
+from jali.releases.pdf import Shift
 from jali.releases.people import people_counts, people_table
-from jali.releases.present import only_present
-from jali.releases.published import Published, publish_exact, publish_quasi, restored
-from jali.releases.shown import shown_by_group
-from jali.search.groups import Partition
-from jali.search.lattice import Lattice, Nodes
-from jali.search.metrics import Costing, Costs, Metric
-from jali.search.tally import Roller
+from jali.search.recode.recode import Peel
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
-WEIGHT_DIGITS = 6
 
 
 class Generalized(Release):
@@ -203,151 +197,72 @@ class Generalized(Release):
         return summary(self)
 
 
-def publish(
-    table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any],
-    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None,
-) -> Generalized:  # fmt: skip
-    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`."""
-    frequencies = table.frequencies
-    hidden = partition.hidden[frequencies.row_combination] if partition.suppressed else None
-    records = np.arange(table.records)
-    order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
-    shows = shows or {}
-    made = [
-        publish_exact(column)
-        if column.role != "quasi"
-        else publish_quasi(column, partition.levels[column.name], hidden)
-        if shows.get(column.name, "taxonomy") == "taxonomy"
-        else shown_by_group(table, column, partition, shows[column.name], shift)
-        for column in table.columns
-    ]
-    people = None
-    if table.person is not None:
-        people = people_table(table, partition, made, principles)
-    weight = mean_weight(table, partition.group[frequencies.row_combination])
-    told = {"groups": partition.groups, "suppressed": _suppressed(table, partition)}
-    manifest = manifest_of(Generalized.kind, table, principles, method, **told)
-    release = Generalized(
-        tuple(replace(column, codes=column.codes[order]) for column in made),
-        replace(manifest, metrics=asdict(_costs(table, partition))),
-        weight=None if weight is None else weight[order],
-        weight_name=table.weight_name,
-        people=people,
-        origin=table.origin,
-    )
-    release.remember(order, table.records)
-    if any(column.generalized_by_group for column in made):
-        from jali.releases.original import holder_costs
+class Partitioned(Generalized):
+    """A table whose quasi-identifiers each group shows as tightly as its own values allow."""
 
+    kind: ClassVar[str] = "partitioned"
+
+    @cached_property
+    def hidden_rows(self) -> NDArray[np.bool_]:
+        """Which published rows are suppressed: those that show * everywhere, if they are within the budget for it.
+
+        Otherwise nobody asked for suppression, and they are a group like any other.
+        """
+        hidden = np.ones(self.rows, dtype=bool)
+        for column in self.of_role("quasi"):
+            hidden &= False if column.cover_root is None else column.codes == column.cover_root
+        budget = exact("suppress", self.manifest.method.get("suppress", 0))
+        return hidden & (int(hidden.sum()) <= budget * self.rows)
+
+    @classmethod
+    def of_groups(
+        cls, table: Table, group: Ints, groups: int, principles: tuple[Principle, ...], *, method: Mapping[str, Any],
+        shows: Mapping[str, Show], shift: Shift | None = None,
+    ) -> Self:  # fmt: skip
+        """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
+        members = iter(_members(table, group, groups))
+        made = [
+            publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
+            for c in table.columns
+        ]
+        # boxes that show the same are one published group
+        shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
+        published = _partition(table, shown, len(first)) if table.person is not None else None
+        if published is not None and not bool(hold(principles, published.counts(table)).all()):
+            raise InfeasibleError(
+                "groups that are shown alike are one published group, and here such a group breaks a promise; "
+                'use generalize, or show the groups otherwise, e.g. as "set"'
+            )
+        records = np.arange(table.records)
+        order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
+        order = order[fresh_order(table.rows)]
+        weight = mean_weight(table, shown.astype(np.int64))
+        release = cls(
+            tuple(replace(column, codes=column.codes[order]) for column in made),
+            manifest_of(cls.kind, table, principles, method, groups=len(first), suppressed=0),
+            weight=None if weight is None else weight[order],
+            weight_name=table.weight_name,
+            people=None if published is None else people_table(table, published, made, principles),
+            origin=table.origin,
+        )
+        release.remember(order, table.records)
+        told = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
+        release.manifest = replace(release.manifest, counts=told)
         costs = vars(holder_costs(release, table, table.domain))
-        told = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
-        release.manifest = replace(release.manifest, metrics=told)
-    release.verify()
-    return release
+        metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+        release.manifest = replace(release.manifest, metrics=metrics)
+        release.verify()
+        return release
 
 
-def manifest_of(
-    kind: str,
-    table: Table,
-    principles: tuple[Principle, ...],
-    method: Mapping[str, Any],
-    *,
-    groups: int,
-    suppressed: int,
-) -> Manifest:
-    """The manifest of a release of this table, without its metrics."""
-    return Manifest(
-        kind=kind,
-        method=dict(method),
-        principles=principles,
-        counts={
-            "rows": table.rows,
-            "people": table.people,
-            "groups": groups,
-            "suppressed": suppressed,
-            "one_row_per_person_assumed": table.person_name is None,
-        },
-        domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
-    )
+KNOWN_ALGORITHM: dict[Peel, str] = {
+    "size": "whoever knows the algorithm can at times tell of classes published together that one failed, and which",
+    "principle": "whoever knows the algorithm can often tell which classes failed the promises before they were merged",
+}
+"""What the way of peeling can give away; saved with the release, and true of every release that is made so."""
 
 
-def _suppressed(table: Table, partition: Partition) -> int:
-    """How many rows are suppressed."""
-    rows = np.bincount(partition.group[table.frequencies.combination], weights=table.frequencies.rows)
-    return int(rows[-1]) if partition.suppressed else 0
+class Recoded(Partitioned):
+    """A table recoded group by group."""
 
-
-def _costs(table: Table, partition: Partition) -> Costs:
-    """The partition's costs, from its own tally."""
-    roller = Roller(table)
-    levels = tuple(partition.levels[c.name] for c in table.quasi)
-    tally = roller.roll(roller.bottom, levels)
-    number, _ = roller.numbers(roller.bottom, levels)
-    hidden = np.zeros(tally.groups, dtype=bool)
-    hidden[number[partition.hidden]] = True
-    return Costing(table).prices(tally, hidden)
-
-
-def mean_weight(table: Table, group: Ints) -> NDArray[np.float64] | None:
-    """The mean weight of each record's group: single weights would identify people. `group` is that of each record."""
-    if table.weight is None:
-        return None
-    rows = np.ones(table.records) if table.multiplicity is None else table.multiplicity.astype(np.float64)
-    mean = np.bincount(group, weights=table.weight * rows) / np.bincount(group, weights=rows)
-    return np.array([float(f"{m:.{WEIGHT_DIGITS}g}") for m in mean])[group]
-
-
-def generalize(
-    table: Table,
-    principles: Requirement,
-    *,
-    metric: Metric = "kl",
-    suppress: float = 0.0,
-    levels: Mapping[str, int] | None = None,
-    show: Show | Mapping[str, Show] = "taxonomy",
-    towards: float | Fraction | None = None,
-    start: Start = "taxonomy",
-    on_step: Step | None = None,
-) -> Generalized:
-    """The best full-domain generalization that keeps every promise, as a release.
-
-    `metric` is what is kept lowest: "kl", "discernibility", "average", "height" or "loss". `suppress` is the share of
-    rows that may be suppressed (shown as `*`); the result is the best node of the whole lattice under that budget.
-    `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises. `show` says how the
-    groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
-    `towards` below 1 one between even shares and that).
-    """
-    require_table("generalize", table)
-    required = principles_of(principles)
-    budget = budget_of(suppress)
-    require_two(table)
-    table = only_present(table)
-    shows = shows_of(table.quasi, show, default="taxonomy")
-    shift = shift_of(shows, towards, start)
-    with watched("searching the lattice", on_step) as step:
-        lattice = Lattice(table, required, on_step=step)
-        if levels is None:
-            node, hidden = lattice.best(metric, budget)
-        else:
-            node = node_of(table, levels)
-            found = lattice.suppression(lattice.tally(node), int(budget * table.rows))
-            if found is None:
-                raise InfeasibleError(failure(lattice, node))
-            hidden = found
-    method: dict[str, Any] = {
-        "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
-    }  # fmt: skip
-    if set(shows.values()) != {"taxonomy"}:
-        method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))}
-    method |= shift.to_dict() if "pdf" in shows.values() else {}
-    release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift)
-    release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
-    return release
-
-
-def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> Nodes:
-    """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
-    require_table("minimal", table)
-    table = only_present(table)
-    with watched("searching the lattice", on_step) as step:
-        return Lattice(table, principles_of(principles), on_step=step).minimal_nodes()
+    kind: ClassVar[str] = "recoded"

@@ -11,25 +11,24 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jali.charts import Picture
+from jali.core.charts import Picture
+from jali.core.native import free_name, to_native
+from jali.core.text import joined
 from jali.encoding.frequencies import combine
-from jali.encoding.native import free_name, to_native
 from jali.errors import InputError, InternalError
 from jali.graphical.estimate import Fitted, MaxEntropyEstimate
-from jali.graphical.fit import fit
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
-from jali.graphical.maxent import Tree, tree_of
+from jali.graphical.maxent import Tree, fit, tree_of
 from jali.graphical.network import Network
-from jali.graphical.privacy import Checker, Verdict
-from jali.graphical.privacy_bounds import smallest_group
+from jali.graphical.privacy.anonymity import smallest_group
+from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release, load
-from jali.releases.chains import Chain, chain_of
-from jali.releases.independence import drawn, sentences
-from jali.releases.published import Published, whole_numbers
+from jali.releases.base import Manifest, Release
+from jali.releases.chains import Chain, chain_of, drawn, sentences
+from jali.releases.column import Published, whole_numbers
+from jali.releases.load import load
 from jali.releases.summary import cost_lines, many
-from jali.show import joined
 
 PICTURE = "junction-tree.svg"
 ATTACKERS: Mapping[str, str] = {

@@ -18,10 +18,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from jali.cover.cover import Cover
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest, one_of, told
-from jali.estimates.cover import Cover
 from jali.principles.base import exact
 from jali.principles.counts import Ints
 from jali.releases.covers import shares_of

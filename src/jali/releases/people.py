@@ -17,8 +17,8 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, GivenCounts, Ints, Sensitive
-from jali.releases.published import Published
-from jali.search.groups import Partition
+from jali.releases.column import Published
+from jali.search.common import Partition
 
 SCOPE, COLUMN, VALUE, PEOPLE = "scope", "sensitive column", "value", "people"
 

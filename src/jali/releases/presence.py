@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jali.encoding.native import free_name
+from jali.core.native import free_name
+from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.estimates.cover import Cover
-from jali.estimates.joint import summed
+from jali.estimates.cells import summed
+from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
-from jali.releases.original import holder_cover
+from jali.releases.nodes import holder_cover
 from jali.releases.summary import many
-from jali.search.existence import TOLERANCE, alike, kernels, logs_of
+from jali.search.presence.existence import alike, kernels, logs_of
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 

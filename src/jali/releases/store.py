@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from jali.core.csv import any_length, in_blocks, quoted, unquoted
+from jali.core.files import Place, hold, put_folder, reason, sync
 from jali.encoding import values as v
-from jali.encoding.fields import any_length, in_blocks
-from jali.encoding.spreadsheet import quoted, unquoted
 from jali.errors import InputError, path_of
-from jali.writing import Place, hold, put_folder, reason, sync
 
 MANIFEST = "manifest.json"
 SPREADSHEET_SAFE = "spreadsheet_safe"

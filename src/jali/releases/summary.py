@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jali.principles.base import Principle
-    from jali.releases.buckets import Buckets
+    from jali.releases.column import Published
     from jali.releases.generalized import Generalized
-    from jali.releases.published import Published
+    from jali.releases.linked.buckets import Buckets
 
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and who is in the table"
 HOLDER = "an attacker who holds the public table, which has everybody of this one, and wants to know who is in it"

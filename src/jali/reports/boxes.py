@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jali.charts import Picture, clipped
+from jali.core.charts import Picture, clipped
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
-from jali.estimates.joint import listed
+from jali.estimates.cells import listed
 from jali.principles.counts import Ints
 from jali.releases.base import Release
-from jali.releases.published import Published
+from jali.releases.column import Published
 from jali.releases.summary import many
 
 if TYPE_CHECKING:

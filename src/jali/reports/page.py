@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from jali.charts import require_plots
+from jali.core.charts import require_plots
+from jali.core.files import put_content
+from jali.core.pages import Section, document
+from jali.core.text import Html, element, joined
 from jali.encoding.table import Table
 from jali.errors import InputError, path_of
-from jali.releases.base import Release, load
+from jali.measures.measure import require_original
+from jali.releases.base import Release
 from jali.releases.concealed import Concealed
+from jali.releases.load import load
 from jali.releases.store import within_release
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
-from jali.reports.kinds import a_kind, alike, counted
-from jali.reports.material import Material
-from jali.reports.parts import Section, document
-from jali.risk.audit import audit
-from jali.risk.figures import Audit
-from jali.risk.links import public_table as as_public
-from jali.show import Html, element, joined
-from jali.utility.loss import require_original
-from jali.writing import put_content
+from jali.reports.material import Material, a_kind, alike, counted
+from jali.risk.attacks.links import public_table as as_public
+from jali.risk.audit.audit import audit
+from jali.risk.audit.figures import Audit
 
 Edition = Literal["public", "private"]
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from jali.charts import bars
+from jali.core.charts import bars
+from jali.core.pages import Section, bullets, figure, listed, paragraphs, percent, percent_up, sentence
+from jali.core.text import Html, element, html_table, joined
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts, Ints
-from jali.releases.angel import Angel
+from jali.releases.linked.angel import Angel
 from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
-from jali.reports.kinds import group_word, judged, reached
-from jali.reports.material import Material, Missing
-from jali.reports.parts import Section, bullets, figure, listed, not_defined, paragraphs, percent, percent_up, sentence
-from jali.risk.curve import Curve
-from jali.risk.figures import Audit, SensitiveAudit, present, together
-from jali.show import Html, element, html_table, joined
+from jali.reports.material import Material, Missing, group_word, judged, not_defined, reached
+from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
+from jali.risk.disclosure.curve import Curve
 
 WORST = 3
 """So many of the worst groups are shown for each sensitive column."""

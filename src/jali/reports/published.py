@@ -7,16 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from jali.core.pages import Section, bullets, figure, listed, paragraphs, sentence
+from jali.core.text import Html, element, html_table, joined
 from jali.encoding import values as v
-from jali.releases.angel import Angel
-from jali.releases.buckets import Buckets
+from jali.releases.column import Published
+from jali.releases.linked.angel import Angel
+from jali.releases.linked.buckets import Buckets
 from jali.releases.marginals import Marginals
-from jali.releases.published import Published
 from jali.releases.summary import column_line, cut, individual_line, many
-from jali.reports.kinds import a_kind, counted
-from jali.reports.material import Material
-from jali.reports.parts import Section, bullets, figure, listed, paragraphs, sentence
-from jali.show import Html, element, html_table, joined
+from jali.reports.material import Material, a_kind, counted
 
 ROWS = 8
 """So many rows of each table are shown."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from jali.charts import bars, lines
-from jali.reports.material import SEED, Material, Missing
-from jali.reports.parts import Section, figure, not_defined, paragraphs, percent
-from jali.show import Html, element, html_table, joined
-from jali.utility.attributes import CLASSES, Association, Distribution
+from jali.core.charts import bars, lines
+from jali.core.pages import Section, figure, paragraphs, percent
+from jali.core.text import Html, element, html_table, joined
+from jali.measures.columns import CLASSES, Association, Distribution
+from jali.reports.material import SEED, Material, Missing, not_defined
 
 _PUBLISHED_FIGURES = {
     "average": ("Rows in a group on average", "{:,.1f}"),

@@ -6,11 +6,11 @@ import importlib
 from contextlib import nullcontext
 from pathlib import Path
 
-from jali.charts import require_plots
+from jali.core.charts import require_plots
+from jali.core.files import hold_folder
+from jali.core.progress import Step, watched
 from jali.errors import InputError, nearest
-from jali.progress import Step, watched
 from jali.reproduce.report import Report
-from jali.writing import hold_folder
 
 __all__ = ["PAPERS", "Report", "run"]
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jali.core.progress import Step
 from jali.datasets import adult as adult_table
 from jali.datasets import occupations
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
+from jali.measures.holder import divergence
+from jali.measures.measure import measure
+from jali.measures.queries import Workload, workload
 from jali.principles import FrequencyDiversity, KAnonymity, TCloseness
 from jali.principles.base import Principle
-from jali.progress import Step
-from jali.releases.anatomize import anatomize
-from jali.releases.angel import Angel
-from jali.releases.angelize import angelize
+from jali.publish.anatomize import anatomize
+from jali.publish.angelize import angelize
+from jali.publish.partition import partition
 from jali.releases.base import Release
 from jali.releases.display import Show
-from jali.releases.original import divergence
-from jali.releases.partitioned import partition
+from jali.releases.linked.angel import Angel
 from jali.reproduce.report import Cell, Figure, Panel, Report
-from jali.utility.loss import measure
-from jali.utility.queries import Workload, workload
 
 __all__ = ["report"]
 

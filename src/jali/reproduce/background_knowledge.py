@@ -11,14 +11,14 @@ from math import log
 from pathlib import Path
 
 from jali import disclosure
+from jali.core.progress import Step
 from jali.datasets import adult as adult_table
 from jali.encoding.builders import bands
 from jali.encoding.table import Table
 from jali.principles import EntropyDiversity, KAnonymity
 from jali.principles.counts import Counts
-from jali.progress import Step
 from jali.reproduce.report import Figure, Panel, Report
-from jali.search.lattice import Lattice
+from jali.search.lattice.lattice import Lattice
 
 __all__ = ["report"]
 

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from jali.core.progress import Step
 from jali.datasets import adult as adult_table
+from jali.encoding.hierarchy import taxonomy
 from jali.encoding.table import Table
-from jali.encoding.taxonomy import taxonomy
 from jali.graphical.marginal import Cache
 from jali.graphical.maxent import Divergence
-from jali.graphical.privacy import Checker, columns_of
-from jali.graphical.problem import Problem
-from jali.graphical.select import Found, select
+from jali.graphical.privacy.privacy import Checker, columns_of
+from jali.graphical.search import Found, Problem, select
 from jali.principles import DistinctDiversity, EntropyDiversity, KAnonymity
 from jali.principles.base import Principle
-from jali.progress import Step
-from jali.releases.collected import check_marginals
-from jali.releases.generalized import minimal
+from jali.publish.generalize import minimal
+from jali.publish.marginals import check_marginals
 from jali.reproduce.l_diversity.attack import quiet
 from jali.reproduce.report import Cell, Figure, Panel, Report
-from jali.sources.frames import table as table_of
+from jali.sources.tables import table as table_of
 
 __all__ = ["report"]
 

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.native import to_native
+from jali.core.text import lines_of
 from jali.encoding.frequencies import combine
-from jali.encoding.native import to_native
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.releases.asked import release_of
+from jali.publish.checks import release_of
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
-from jali.releases.original import node_numbers
+from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
-from jali.risk.links import links
-from jali.show import lines_of
+from jali.risk.attacks.links import links
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -130,8 +130,8 @@ def beliefs(
 
 
 def _population(release: Generalized, frame: Any, column: str, frequency: str) -> Table:
-    from jali.releases.original import builders
-    from jali.sources.frames import table
+    from jali.measures.holder import builders
+    from jali.sources.tables import table
 
     return table(frame, quasi=builders(release), sensitive=[column], weights=frequency)
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from jali.releases.presence import Presence
-from jali.search.existence import existence
+from jali.search.presence.existence import existence
 
 __all__ = ["Presence", "existence"]

@@ -1,10 +1,19 @@
-"""The Hilbert curve: an order of points in which neighbours in the order are neighbours in space."""
+"""Batches along a Hilbert curve: records that are neighbours over the quasi-identifiers stand together."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from jali.principles.counts import Ints
+from jali.core.progress import Step
+from jali.encoding.frequencies import combine
+from jali.encoding.table import Table
+from jali.principles.base import Combined, Principle, hold, principles_of
+from jali.principles.counts import Bools, Counts, Ints
+from jali.search.common import require_feasible
+from jali.search.mondrian.plan import columns_of
 
 MOST_BITS = 62  # of a place on the curve
 
@@ -39,3 +48,117 @@ def hilbert(point: Ints, bits: int) -> Ints:
         for d in range(len(x)):
             place = (place << 1) | ((x[d] >> bit) & 1)
     return place
+
+
+_FINEST = 20  # bits of a coordinate: more than a column has values in practice
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Which batch each record is in; every batch keeps every promise."""
+
+    batch: Ints  # (records,) numbered along the curve
+    batches: int
+
+
+def batches_along(
+    table: Table,
+    principles: Principle | Combined | Iterable[Principle | Combined],
+    turns: Ints,
+    *,
+    on_step: Step | None = None,
+) -> Batches:
+    """Halve the table's records, in the order of a Hilbert curve, as long as both halves keep every promise.
+
+    Records of one combination follow each other by their `turns`, (records,): an order that nobody can repeat.
+    `on_step` hears how many records are in finished batches, and of how many.
+    """
+    required = principles_of(principles)
+    f = table.frequencies
+    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    require_feasible(required, whole)
+    line = along_curve(table, turns)
+    number = _halved(_along(table, line, whole), required, on_step or (lambda done, total: None))
+    batch = np.empty(table.records, dtype=np.int64)
+    batch[line] = number
+    return Batches(batch, int(number[-1]) + 1)
+
+
+def along_curve(table: Table, turns: Ints) -> Ints:
+    """The records in the order of the curve; which of one combination comes first depends on nobody's value."""
+    columns, f = columns_of(table), table.frequencies
+    bits = max(1, min(MOST_BITS // len(columns.size), _FINEST))
+    point = (columns.place.T.astype(np.int64) << bits) // columns.size
+    rank = np.empty(f.combinations, dtype=np.int64)
+    rank[np.argsort(hilbert(point, bits), kind="stable")] = np.arange(f.combinations)
+    return np.argsort(rank[f.row_combination] * table.records + turns).astype(np.int64)  # no two have the same turn
+
+
+def _along(table: Table, line: Ints, whole: Counts) -> Counts:
+    """The people of the line, each record a group of its own."""
+    joint, _ = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
+    counted = table.person is None and table.multiplicity is not None
+    n = table.multiplicity[line] if counted and table.multiplicity is not None else np.ones(len(line), dtype=np.int64)
+    person = None if table.person is None else table.person[line]
+    each = np.arange(len(line))
+    return Counts(len(line), each, joint[line].astype(np.int64), n, whole.sensitive, whole.joint, person, whole)
+
+
+def _halved(people: Counts, principles: tuple[Principle, ...], step: Step) -> Ints:
+    """The piece of everybody along the line: (people,). All pieces of a generation are judged together."""
+    starts = np.array([0, people.groups], dtype=np.int64)  # (pieces + 1,)
+    whole = np.zeros(1, dtype=bool)  # (pieces,) which are not to be cut any more
+    together = tuple(p for p in principles if p.scope == "table")
+    while not whole.all():
+        cut = np.flatnonzero(~whole & (np.diff(starts) > 1))
+        edges = np.stack([starts[cut], (starts[cut] + starts[cut + 1]) // 2, starts[cut + 1]], axis=1)  # (pieces, 3)
+        may = _both_hold(people, principles, edges)
+        cut, middle = cut[may], edges[may, 1]
+        if together:
+            kept = _safe_together(people, together, starts, cut, middle)
+            cut, middle = cut[kept], middle[kept]
+        fresh = np.zeros(len(whole), dtype=bool)
+        fresh[cut] = True
+        starts = np.insert(starts, cut + 1, middle)
+        whole = ~np.repeat(fresh, 1 + fresh)
+        step(int(np.diff(starts)[whole].sum()), people.groups)
+    return np.repeat(np.arange(len(whole)), np.diff(starts))
+
+
+def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -> Bools:
+    """Whether both halves of each piece, between its edges, keep every promise by themselves: (pieces,)."""
+    length = np.diff(edges, axis=1).ravel()
+    half = np.repeat(np.arange(len(length)), length)
+    place = np.arange(len(half)) + np.repeat(edges[:, :2].ravel() - np.cumsum(length) + length, length)
+    there = replace(
+        people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
+        person=None if people.person is None else people.person[place],
+    )  # fmt: skip
+    verdict = np.ones(len(length), dtype=bool)
+    for principle in principles:
+        verdict &= principle.alone(there)
+    return np.asarray(verdict.reshape(-1, 2).all(axis=1))
+
+
+def _safe_together(
+    people: Counts, principles: tuple[Principle, ...], starts: Ints, cut: Ints, middle: Ints
+) -> Bools:  # fmt: skip
+    """Which of a generation's cuts are kept so that all pieces together hold: (cuts,).
+
+    A cut one of whose halves fails is taken back, then the others are judged again; where only older pieces fail, all
+    cuts are taken back. Joining pieces never breaks a promise, so what was there before holds.
+    """
+    kept = np.ones(len(cut), dtype=bool)
+    while kept.any():
+        fresh = np.zeros(len(starts) - 1, dtype=bool)
+        fresh[cut[kept]] = True
+        edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
+        length = edges[1:] - edges[:-1]
+        pieces = replace(people, groups=len(length), group=np.repeat(np.arange(len(length)), length))
+        held = hold(principles, pieces)
+        if held.all():
+            break
+        failed = np.add.reduceat(~held, np.concatenate([[0], np.cumsum(1 + fresh)[:-1]])) > 0  # by older piece
+        taken = kept & failed[cut]
+        kept &= ~taken if taken.any() else False
+    return kept

@@ -15,7 +15,7 @@ import numpy as np
 from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Counts, Ints
-from jali.search.suppress import first_union_that_holds
+from jali.search.common import first_union_that_holds
 
 GIVERS = 256
 """How many groups, the largest, are asked for single tuples where those taken out do not keep a promise together."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from jali.encoding import values as v
-from jali.encoding.builder import Builder
 from jali.encoding.builders import builder_of
+from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Domain, check_roles
 from jali.errors import InputError, nearest, nearest_hidden
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from jali.progress import Step
-from jali.reproduce.l_diversity import attack, examples, timing, utility
+from jali.core.progress import Step
+from jali.reproduce.l_diversity import attack, examples, utility
+from jali.reproduce.l_diversity import utility as timing
 from jali.reproduce.report import Figure, Report
 
 __all__ = ["report"]

@@ -12,9 +12,10 @@ from jali.encoding.builders import bands
 from jali.encoding.table import Column, Table
 from jali.principles import KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle
-from jali.releases.generalized import Generalized, generalize, minimal
+from jali.publish.generalize import generalize, minimal
+from jali.releases.generalized import Generalized
 from jali.reproduce.report import Figure
-from jali.risk.audit import Homogeneity, audit
+from jali.risk.audit.audit import Homogeneity, audit
 
 QUASI = ("age", "sex", "race", "marital-status", "education")
 KS = (2, 5, 10, 15, 20, 30, 50)

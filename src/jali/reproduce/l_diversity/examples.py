@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from jali.encoding.builders import suppress
+from jali.encoding.hierarchy import taxonomy
 from jali.encoding.table import Table
-from jali.encoding.taxonomy import taxonomy
 from jali.principles import DistinctDiversity, EntropyDiversity, KAnonymity
 from jali.principles.counts import dense
-from jali.releases.generalized import Generalized, generalize, minimal
+from jali.publish.generalize import generalize, minimal
+from jali.releases.generalized import Generalized
 from jali.reproduce.report import Cell, Figure
-from jali.risk.audit import audit
+from jali.risk.audit.audit import audit
 from jali.risk.beliefs import Beliefs, beliefs
-from jali.sources.frames import table
+from jali.sources.tables import table
 
 HEART, VIRAL, CANCER = "Heart Disease", "Viral Infection", "Cancer"
 INPATIENTS = (  # Figure 1

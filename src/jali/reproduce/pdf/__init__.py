@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jali.progress import Step
+from jali.core.progress import Step
 from jali.reproduce.pdf import anonymity, examples, figure4
 from jali.reproduce.report import Figure, Report
 

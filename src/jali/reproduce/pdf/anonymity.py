@@ -12,19 +12,19 @@ import pyarrow as pa
 
 from jali.datasets import adult
 from jali.datasets.hierarchies import AGES, rows
-from jali.encoding.builder import Builder
 from jali.encoding.builders import suppress
+from jali.encoding.hierarchy import Builder, Taxonomy, taxonomy
 from jali.encoding.table import Table
-from jali.encoding.taxonomy import Taxonomy, taxonomy
+from jali.measures.measure import measure
+from jali.measures.reconstruction import reconstructions
+from jali.measures.rules import CONFIDENCE, SUPPORT, distance, mine
 from jali.principles import KAnonymity
-from jali.releases.generalized import Generalized, generalize
-from jali.releases.partitioned import partition
+from jali.publish.generalize import generalize
+from jali.publish.partition import partition
+from jali.releases.generalized import Generalized
 from jali.reproduce.l_diversity.attack import quiet
 from jali.reproduce.report import Cell, Figure, Panel
-from jali.sources.frames import table
-from jali.utility.kept import reconstructions
-from jali.utility.loss import measure
-from jali.utility.rules import CONFIDENCE, SUPPORT, distance, mine
+from jali.sources.tables import table
 
 QUASI = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 CLASS = "salary-class"

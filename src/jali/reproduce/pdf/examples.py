@@ -8,15 +8,16 @@ from typing import Literal
 
 import pyarrow as pa
 
+from jali.encoding.hierarchy import taxonomy
 from jali.encoding.table import Table
-from jali.encoding.taxonomy import taxonomy
+from jali.measures.measure import measure
+from jali.measures.rules import Rule, mine, rule_probability
 from jali.principles import KAnonymity
-from jali.releases.generalized import Generalized, generalize
+from jali.publish.generalize import generalize
+from jali.releases.generalized import Generalized
 from jali.releases.pdf import read_cell
 from jali.reproduce.report import Cell, Figure
-from jali.sources.frames import table
-from jali.utility.loss import measure
-from jali.utility.rules import Rule, mine, rule_probability
+from jali.sources.tables import table
 
 LOW, HIGH = "<=50K", ">50K"
 PEOPLE = (  # Table I

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.releases.concealed import Concealed, conceal
-from jali.releases.original import holder_cover
+from jali.measures.measure import measure
+from jali.measures.reconstruction import reconstructions
+from jali.measures.rules import distance, mine
+from jali.publish.conceal import conceal
+from jali.releases.concealed import Concealed
+from jali.releases.nodes import holder_cover
 from jali.reproduce.l_diversity.attack import quiet
 from jali.reproduce.pdf.anonymity import CLASS, MINED, SEEDS, people
 from jali.reproduce.report import Cell, Figure, Panel
-from jali.utility.kept import reconstructions
-from jali.utility.loss import measure
-from jali.utility.rules import distance, mine
 
 PRIVATE = 1_957
 INTERVALS = ((0.00001, 0.8), (0.001, 0.8), (0.01, 0.8), (0.01, 0.7), (0.01, 0.6), (0.01, 0.5))

@@ -1,0 +1,362 @@
+"""Commands that lead from a table to a release: init, hierarchy, minimal, frontier, publish."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jali.cli.shared import (
+    PATH,
+    columns_of_text,
+    emit,
+    format_option,
+    job_argument,
+    json_option,
+    names,
+    note,
+    note_formulas,
+    of_release,
+    on_step,
+    overwrite_option,
+    quiet_option,
+    reserve_file,
+    reserve_release,
+    show_values_option,
+    spreadsheet_option,
+)
+from jali.core.files import put_content
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
+    from jali.search.lattice.lattice import Node
+    from jali.sources.delimited import Delimited
+
+
+@click.command()
+@job_argument
+@click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where to, instead of the job's own output.")
+@click.option("--private", type=PATH, metavar="FILE", help="Keep the batches of an ANGEL release for its holder.")
+@overwrite_option
+@format_option
+@spreadsheet_option
+@click.option(
+    "--auto", is_flag=True, help="Compare all methods, and publish with the one that jali frontier recommends."
+)
+@click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
+@json_option
+@quiet_option
+@show_values_option
+def publish(
+    *,
+    job: Path,
+    output: Path | None,
+    private: Path | None,
+    overwrite: bool,
+    form: Any,
+    spreadsheet_safe: bool,
+    auto: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Publish the table that a job names, under its promises.
+
+    JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
+    whole or not at all. With --auto the job's own method does not matter.
+    """
+    from jali.errors import InputError
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    folder = output or loaded.output
+    if folder is None and not dry_run:
+        raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
+    keys = private or loaded.private
+    if keys is not None and loaded.method != "angel" and not auto:
+        raise InputError("--private is for ANGEL releases", got=f'method = "{loaded.method}"', do="leave it out")
+    safe = spreadsheet_safe or loaded.spreadsheet_safe
+    if folder is not None and not dry_run:
+        _reserve(folder, keys, overwrite=overwrite)
+    table = loaded.table()
+    compared = loaded.frontier(table, strengths=(), on_step=on_step()) if auto else None
+    release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
+    summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
+    beside = {"private": keys} if keys is not None and release.kind == "angel" else {}
+    path = None
+    if folder is not None and not dry_run:
+        path = release.save(folder, overwrite=overwrite, format=form, spreadsheet_safe=safe, **beside)
+    if as_json:
+        told = {} if compared is None else compared.to_dict()
+        chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
+        emit({"path": path} | of_release(release) | chosen)
+    else:
+        if compared is not None:
+            click.echo(f"{compared.reason}\n")
+        click.echo(summary)
+        if path is not None:
+            click.echo(f"Saved in {path}")
+    tell(table)
+    if release.kind == "angel" and keys is None:
+        note("no private file was kept, so no marginal can be added later; see --private")
+    if form == "csv":
+        note_formulas(release.formula_columns(), safe=safe)
+    if dry_run:
+        note("a dry run: nothing was written")
+
+
+def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
+    """See before the work that the release, and its private file if there is one, can be written."""
+    from jali.core.files import hold_file
+    from jali.releases.linked.private import check_place
+
+    reserve_release(folder, overwrite=overwrite)
+    if private is not None:
+        place = check_place(private, folder, overwrite=overwrite)
+        click.get_current_context().with_resource(hold_file(place, overwrite=overwrite, parents=True))
+
+
+def tell(table: Table) -> None:
+    """What the holder of a table should know before it is published."""
+    if table.unnamed:
+        note(f"not named and not published: {', '.join(table.unnamed)}")
+    if table.incomplete:
+        dropped = "row with a missing value was" if table.incomplete == 1 else "rows with a missing value were"
+        note(f"{table.incomplete:,} {dropped} dropped")
+    chosen = [c.name for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen]
+    if chosen:
+        note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")
+    if table.person_name is None:
+        note("one row per person is assumed; name a person column if that is not so")
+
+
+@click.command()
+@job_argument
+@json_option
+@quiet_option
+@show_values_option
+def minimal(*, job: Path, as_json: bool) -> None:
+    """List every minimal generalization.
+
+    Each keeps the promises of the job.
+    In a minimal one no column can be shown more finely. To publish one of them, write its levels into the job:
+    [generalize] levels = { zip = 2 }.
+    """
+    import jali
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    nodes = jali.minimal(loaded.table(), loaded.requirement, on_step=on_step())
+    if as_json:
+        emit([vars(node) for node in nodes])
+    else:
+        header = [*nodes[0].levels, "groups", "smallest", "height", "KL", "discernibility", "average", "loss"]
+        click.echo(columns_of_text(header, [_row(node) for node in nodes]))
+    if loaded.options.get("suppress"):
+        note("the job's suppress is left out: minimal generalizations are those without suppression")
+
+
+def _row(node: Node) -> list[str]:
+    return [
+        *(str(level) for level in node.levels.values()), f"{node.groups:,}", f"{node.smallest:,}", f"{node.height:g}",
+        f"{node.kl:.4f}", f"{node.discernibility:,.0f}", f"{node.average:,.2f}", f"{node.loss:.4f}",
+    ]  # fmt: skip
+
+
+@click.command()
+@job_argument
+@click.argument("column", metavar="COLUMN")
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to; by default stdout.")
+@overwrite_option
+@quiet_option
+@show_values_option
+def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -> None:
+    """Write the hierarchy of a column as CSV.
+
+    COLUMN is a quasi-identifier of the job. The form is that of ARX: a row per value, a column per level, no header.
+    Edit it and name it in the job: { taxonomy = "FILE" }.
+    """
+    from jali.core.csv import has_formula
+    from jali.encoding.hierarchy import hierarchy_text
+    from jali.job import Job
+
+    loaded = Job.load(job)
+    if output is not None:
+        reserve_file(output, overwrite=overwrite)
+    found = loaded.table().hierarchy(column)
+    if not found.declared:
+        note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
+    text = hierarchy_text(found)
+    if output is not None:
+        put_content(output, text, overwrite=overwrite)
+    else:
+        click.echo(text, nl=False)
+    labels = (label for level in found.levels for label in level.texts() if label is not None)
+    if has_formula(labels):
+        note(f"labels of {column} begin with =, +, - or @, which spreadsheets run; edit the file as text")
+
+
+_LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
+_START = """\
+# A job for jali. Say below what each column is, then run:  jali publish {job}
+input = {input}
+output = "release"
+# person = "…"        # whose row it is, where a person has several
+# weights = "…"       # survey weights
+# other = ["…"]       # columns to publish untouched
+
+# A column that is named nowhere never leaves the building. Uncomment each one that is to be published, once.
+
+[quasi]               # what an attacker may know; instead of "auto" also
+                      # "mask", "dates", "suppress", {{ bands = [5, 10, 20] }}, {{ taxonomy = "file.csv" }}
+{quasi}
+
+[sensitive]           # what nobody should learn about a person
+{sensitive}
+
+[generalize]
+metric = "kl"         # or "discernibility", "average", "height", "loss"
+suppress = 0.0        # the share of rows that may be shown as *
+
+[[principles]]
+name = "KAnonymity"
+k = 5
+"""
+
+
+@click.command()
+@click.argument("data", type=PATH, metavar="DATA")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    default=Path("job.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="The job; - is stdout.",
+)
+@click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected.")
+@click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8.")
+@overwrite_option
+@quiet_option
+def init(*, data: Path, output: Path, separator: str | None, encoding: str | None, overwrite: bool) -> None:
+    """Write a commented job for a CSV or Parquet file.
+
+    It lists the columns of DATA and assigns none; of the rows it shows nothing.
+    """
+    from jali.errors import InputError
+
+    if not data.is_file():  # a pipe cannot be read again when the job is run
+        raise InputError(f"no file {data}", do="name a CSV or Parquet file")
+    to_stdout = str(output) == "-"
+    if not to_stdout:
+        reserve_file(output, overwrite=overwrite)
+    names = _columns(data, separator, encoding)
+    folder = Path.cwd() if to_stdout else output.parent
+    text = _START.format(
+        job="job.toml" if to_stdout else output.name,
+        input=_quoted(Path(os.path.relpath(data, folder)).as_posix()),
+        quasi="\n".join(f'# {_quoted(name)} = "auto"' for name in names),
+        sensitive="\n".join(f"# {_quoted(name)} = true" for name in names),
+    )
+    given = {"separator": separator, "encoding": encoding}
+    extra = "".join(f"{key} = {_quoted(value)}\n" for key, value in given.items() if value is not None)
+    text = text.replace('output = "release"\n', f'output = "release"\n{extra}', 1)
+    if to_stdout:
+        click.echo(text, nl=False)
+        return
+    put_content(output, text, overwrite=overwrite)
+    note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
+
+
+def _quoted(text: str) -> str:
+    """As TOML spells a text."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _columns(path: Path, separator: str | None, encoding: str | None) -> list[str]:
+    """The column names of a file, from its first line or its schema."""
+    from jali.errors import InputError
+    from jali.sources.delimited import Delimited
+    from jali.sources.tables import parquet_columns
+
+    with path.open("rb") as start:
+        is_parquet = start.read(4) == b"PAR1"
+    if is_parquet:
+        return parquet_columns(path)
+    file = Delimited.opened(str(path), path, separator, encoding)
+    names = [name for name in file.header if name]
+    if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names) or _repeated(file, names):
+        do = "add a first line with a name of its own for each column"
+        raise InputError(f"the first line of {path} does not look like column names", do=do)
+    return names
+
+
+def _repeated(file: Delimited, names: list[str]) -> bool:
+    """Whether a name is also a value of its column: then the first line is a person's row, and nobody's to copy."""
+    import pyarrow.compute as pc
+
+    columns = file.columns(names)
+    return any(pc.index(part.dictionary, name).as_py() >= 0 for name in names for part in columns[name].chunks)
+
+
+def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float | int | str] | None:
+    """Numbers as they are written; "1/3" stays as it is."""
+    found: list[float | int | str] = []
+    for text in names(ctx, param, value) or []:
+        try:
+            found.append(float(text) if "." in text or "e" in text.lower() else int(text))
+        except ValueError:
+            found.append(text)
+    return None if value is None else found
+
+
+@click.command()
+@job_argument
+@click.option("-o", "--output", type=PATH, metavar="FILE.html", help="Write one page with pictures and tables.")
+@click.option("--methods", callback=names, metavar="A,B,…", help="Which methods to compare, by default all.")
+@click.option("--vary", metavar="NAME", help="The parameter that changes, e.g. k or EntropyDiversity.l.")
+@click.option("--strengths", callback=_strengths, metavar="X,Y,…", help="Its values, beside the one that the job has.")
+@click.option("--accept", callback=names, metavar="A,B,…", help="Methods whose own sense of the promises is enough.")
+@click.option("--queries", type=int, metavar="N", help="How many random questions the query error is the mean of.")
+@click.option("--volume", type=float, metavar="SHARE", help="How much of the table each question is about.")
+@click.option("--resume", type=PATH, metavar="FILE", help="A private file from which an interrupted run continues.")
+@overwrite_option
+@json_option
+@quiet_option
+@show_values_option
+def frontier(
+    *, job: Path, output: Path | None, resume: Path | None, overwrite: bool, as_json: bool, **changes: Any
+) -> None:
+    """Compare every method at a range of strengths.
+
+    The promises are those of the job, with one parameter varied; the job's section [frontier] can say the same as the
+    options here. All of it is computed from the original: keep the page and the file to resume from as safe as that.
+    """
+    from jali.core.charts import require_plots
+    from jali.errors import InputError
+    from jali.job import Job
+    from jali.releases.store import within_release
+
+    loaded = Job.load(job)
+    if output is not None:
+        require_plots()  # before anything takes long
+    for place, what in ((output, "page"), (resume, "file to resume from")):
+        inside = [] if place is None else place.resolve().parents
+        if place is not None and (within_release(place) or (loaded.output and loaded.output.resolve() in inside)):
+            do = "choose another place"
+            raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
+        if place is not None:
+            reserve_file(place, overwrite=overwrite or place is resume)
+    given = {name: value for name, value in changes.items() if value is not None}
+    found = loaded.frontier(on_step=on_step(), resume=resume, **given)
+    path = None if output is None else found.save(output, overwrite=overwrite)
+    if as_json:
+        emit({"path": path} | found.to_dict())
+    else:
+        click.echo(repr(found))
+    if path is not None:
+        note(f"the page is in {path}; it is confidential, for the holder of the table alone")

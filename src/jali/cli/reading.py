@@ -1,0 +1,337 @@
+"""Commands that read a release alone: query, sample, audit, report, disclosure, presence."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jali.cli.failures import BrokenPromise
+from jali.cli.holding import original_table
+from jali.cli.shared import (
+    PATH,
+    emit,
+    json_option,
+    names,
+    note,
+    note_formulas,
+    overwrite_option,
+    public_beside,
+    quiet_option,
+    reading_options,
+    release_argument,
+    reserve_file,
+    spreadsheet_option,
+)
+from jali.core.files import put_file
+
+if TYPE_CHECKING:
+    from jali.risk.audit.audit import Audit
+    from jali.risk.joint.figures import JointAudit, JointAudits
+
+
+@click.command()
+@release_argument
+@click.argument("condition", metavar="CONDITION")
+@json_option
+@quiet_option
+def query(*, release: Path, condition: str, as_json: bool) -> None:
+    """Estimate how many rows of RELEASE meet a condition.
+
+    CONDITION is a text such as "age BETWEEN 35 AND 45 AND disease IN ('flu', 'cold')", with AND, OR, NOT and
+    comparisons; a column whose name is no plain word stands in double quotes. Where the answer depends on a column
+    that is shown as * with no declared domain, there are bounds and no estimate.
+    """
+    import jali
+    from jali.core.text import lines_of
+    from jali.errors import UndeterminedError
+
+    estimate: float | None
+    try:
+        count = jali.load(release).estimate().count(condition)
+        estimate, low, high, assumes = float(count), count.low, count.high, count.assumes
+    except UndeterminedError as problem:
+        estimate, low, high, assumes = None, problem.low, problem.high, ()
+        note(str(problem))
+    if as_json:
+        emit({"condition": condition, "count": estimate, "low": low, "high": high, "assumes": list(assumes)})
+        return
+    figures_shown = (("estimate", estimate), ("at least", low), ("at most", high))
+    told = [(name, "not known" if figure is None else f"{figure:,.6g}") for name, figure in figures_shown]
+    click.echo("\n".join(lines_of(told)))
+    for assumed in assumes:
+        click.echo(f"assuming: {assumed}")
+
+
+@click.command()
+@release_argument
+@click.option("-n", "--rows", type=int, metavar="NUMBER", help="How many people; by default as many as were published.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same people.")
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="A CSV or Parquet file, instead of stdout.")
+@overwrite_option
+@spreadsheet_option
+@quiet_option
+def sample(
+    *, release: Path, rows: int | None, seed: int, output: Path | None, overwrite: bool, spreadsheet_safe: bool
+) -> None:
+    """Draw people from RELEASE, with exact values in every column.
+
+    They are drawn from what the release tells, so they say no more than it does: nobody of the original is among them
+    but by chance.
+    """
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    import jali
+    from jali.core.csv import formula_columns, quoted
+    from jali.errors import InputError
+
+    if output is not None and output.suffix not in (".csv", ".parquet"):
+        raise InputError("a sample is written as CSV or Parquet", got=output.name, do="name it e.g. sample.csv")
+    if output is not None:
+        reserve_file(output, overwrite=overwrite)
+    loaded = jali.load(release)
+    drawn = loaded.estimate().sample(rows, seed=seed)
+    if output is not None and output.suffix == ".parquet":
+        put_file(output, lambda path: pq.write_table(drawn, path), overwrite=overwrite)
+        return
+    kinds = {column.name: column.kind for column in loaded.columns}
+    written = quoted(drawn, kinds) if spreadsheet_safe else drawn
+    if output is None:
+        pacsv.write_csv(written, sys.stdout.buffer)
+    else:
+        put_file(output, lambda path: pacsv.write_csv(written, path), overwrite=overwrite)
+    note_formulas(formula_columns(drawn, kinds), safe=spreadsheet_safe)
+
+
+@click.command()
+@click.argument("releases", type=PATH, nargs=-1, required=True, metavar="RELEASE...")
+@click.option("--quasi", callback=names, metavar="A,B,…", help="Of a file: what an attacker may know.")
+@click.option("--sensitive", callback=names, metavar="S,…", help="Of a file: what nobody should learn.")
+@click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
+@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence beside this public table.")
+@click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
+@json_option
+@quiet_option
+@reading_options
+def audit(
+    *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
+    public_table: Path | None, job: Path | None, as_json: bool, separator: str | None, encoding: str | None,
+) -> None:  # fmt: skip
+    """Say what an attacker can learn.
+
+    RELEASE... is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive; of several
+    folders, releases of one table, it says what an attacker who holds them all can learn. The exit code is 3 if a
+    promise of a release is broken.
+    """
+    import jali
+    from jali.errors import InputError
+
+    found: Audit | JointAudit | JointAudits
+    release = releases[0]
+    beside = public_table is not None or job is not None
+    if beside and (len(releases) > 1 or release.is_file()):
+        raise InputError("presence is judged for one release", do="leave --public-table and --job out")
+    if len(releases) > 1:
+        if quasi or sensitive or person:
+            raise InputError("several releases know their columns", do="leave --quasi, --sensitive and --person out")
+        found = jali.audit(list(releases))
+    elif release.is_dir() or not release.exists():
+        if quasi or sensitive or person:
+            raise InputError(
+                f"{release} is no file", do="--quasi, --sensitive and --person are for CSV and Parquet files"
+            )
+        found = _audited(release, public_table, job, separator, encoding) if beside else jali.audit(release)
+    else:
+        if not quasi:
+            raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
+        columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
+        table = jali.read(release, **columns, person=person, separator=separator, encoding=encoding)
+        found = jali.audit(table)
+    if as_json:
+        emit(found.to_dict())
+    else:
+        click.echo(repr(found))
+    _require_kept(found)
+
+
+def _audited(
+    release: Path, public_table: Path | None, job: Path | None, separator: str | None, encoding: str | None
+) -> Audit:
+    """The audit of a release beside a public table."""
+    import jali
+    from jali.errors import InputError
+
+    loaded = jali.load(release)
+    public = public_beside(loaded, public_table, job, separator, encoding, judged=True)
+    if public is None:
+        raise InputError(f"{job} names no public table", do="pass --public-table FILE")
+    return jali.audit(loaded, public_table=public)
+
+
+def _require_kept(found: Audit | JointAudit | JointAudits) -> None:
+    broken = [name for name, kept in found.kept.items() if kept is False]
+    if broken:
+        raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")
+
+
+@click.command()
+@release_argument
+@click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet.")
+@click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original.")
+@click.option("--public", is_flag=True, help="The edition to hand out; also what is made without an original.")
+@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence beside this public table.")
+@click.option("--title", metavar="TEXT", help="What stands at the top of the page.")
+@click.option(
+    "-o", "--output", type=PATH, default=Path("report.html"), show_default=True, metavar="FILE.html",
+    help="Where the page goes.",
+)  # fmt: skip
+@overwrite_option
+@quiet_option
+@reading_options
+def report(
+    *, release: Path, original: Path | None, job: Path | None, public: bool, public_table: Path | None,
+    title: str | None, output: Path, overwrite: bool, separator: str | None, encoding: str | None,
+) -> None:  # fmt: skip
+    """Write one page about RELEASE that opens without a network.
+
+    The public edition is computed from the release alone. With --original or --job it is the private edition, which
+    compares with the original and is marked as confidential wherever it does. Presence is judged beside the public
+    table, which --public-table or the job of a concealed release names.
+    """
+    import jali
+    from jali.core.charts import require_plots
+    from jali.errors import InputError
+    from jali.releases.load import load
+    from jali.reports.page import require_outside
+
+    private = original is not None or job is not None
+    if public and private:
+        raise InputError("the public edition does not use the original", do="leave out --original and --job")
+    require_plots()
+    require_outside(output)
+    reserve_file(output, overwrite=overwrite)
+    found = load(release)
+    table = original_table(found, original, job, separator, encoding) if private else None
+    beside = public_beside(found, public_table, job, separator, encoding, judged=True)
+    page = jali.report(found, table, public=public, public_table=beside, title=title)
+    path = page.save(output, overwrite=overwrite)
+    click.echo(f"The {page.edition} edition is in {path}")
+
+
+MOST = 10_000
+"""Numbers of facts that one call may ask for."""
+
+
+@click.command()
+@release_argument
+@click.option("-k", "facts", default="0..13", show_default=True, metavar="K", help="How many facts: 3, 0..13 or 1,3,5.")
+@click.option("--sensitive", metavar="COLUMN", help="Which sensitive column, where the release has several.")
+@click.option("--witness", is_flag=True, help="Also tell the worst knowledge, for the largest K.")
+@click.option("--knowledge", type=PATH, metavar="FILE", help="Also judge an attacker who knows what a JSON file says.")
+@click.option("--seed", type=int, help="For --knowledge, where worlds must be drawn because they cannot be counted.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Draw the curve, as .svg or .png.")
+@json_option
+@quiet_option
+def disclosure(
+    *, release: Path, facts: str, sensitive: str | None, witness: bool, knowledge: Path | None, seed: int | None,
+    plot: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Say how much an attacker with background knowledge can learn.
+
+    For each number of facts K, how sure the worst attacker is of somebody's value: one who knows K implications
+    ("if Ann has flu, so has Bob"), and one who can only rule out K values.
+    """
+    from jali import disclosure as found
+    from jali.core.charts import require_form
+    from jali.releases.load import load
+    from jali.releases.summary import many
+
+    asked = _numbers(facts)
+    if plot is not None:
+        require_form(plot)
+        reserve_file(plot, overwrite=True)
+    known = None if knowledge is None else found.read_knowledge(knowledge)
+    published = load(release)
+    curve = found.curve(published, asked, sensitive=sensitive)
+    worst = found.witness(published, max(asked), sensitive=sensitive) if witness else None
+    risk = None if known is None else found.risk(published, known, sensitive=sensitive, seed=seed)
+    if plot is not None:
+        curve.plot(plot)
+    if as_json:
+        extra: dict[str, Any] = {} if worst is None else {"witness": worst.to_dict()}
+        extra |= {} if risk is None else {"risk": _plain(risk)}
+        emit(curve.to_dict() | extra)
+        return
+    click.echo(repr(curve))
+    if worst is not None:
+        told = many(len(worst.knowledge), "fact")
+        more = "; more would add nothing" * (len(worst.knowledge) < max(asked))
+        click.echo(f"\nThe worst {told}{more}\n{worst!r}")
+    if risk is not None:
+        click.echo(f"\nWith the knowledge of {knowledge}: {risk} that {risk.target} ({risk.how})")
+    if plot is not None:
+        click.echo(f"Saved in {plot}")
+
+
+def _plain(risk: Any) -> dict[str, Any]:
+    return {
+        "probability": float(risk), "low": risk.low, "high": risk.high, "exact": risk.exact, "how": risk.how,
+        "target": str(risk.target),
+    }  # fmt: skip
+
+
+def _numbers(text: str) -> list[int]:
+    """3, 0..13 and 1,3,5 as numbers."""
+    from jali.errors import InputError
+
+    if span := re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text):
+        low, high = int(span[1]), int(span[2])
+        if low <= high < low + MOST:
+            return list(range(low, high + 1))
+        if low <= high:
+            raise InputError("-k asks for too many numbers of facts", got=text, do=f"ask for at most {MOST:,} at once")
+    elif re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text):
+        return [int(number) for number in text.split(",")]
+    raise InputError("-k is no number of facts", got=text, do="write 3, 0..13 or 1,3,5")
+
+
+@click.command()
+@release_argument
+@click.option("--public", type=PATH, metavar="FILE", help="The public table, CSV or Parquet.")
+@click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with, which names that table.")
+@json_option
+@quiet_option
+@reading_options
+def presence(
+    *, release: Path, public: Path | None, job: Path | None, as_json: bool, separator: str | None, encoding: str | None
+) -> None:
+    """Say how surely people of a public table are in RELEASE.
+
+    The least and the greatest probability, from the published cells alone. The exit code is 3 if a bound that the
+    release promises is broken beside this table.
+    """
+    import jali
+    from jali.errors import InputError
+
+    if public is None and job is None:
+        raise InputError("presence is judged beside a public table", do="pass --public FILE or --job JOB.toml")
+    found = jali.load(release)
+    table = public_beside(found, public, job, separator, encoding, judged=True)
+    if table is None:
+        raise InputError(f"{job} names no public table", do="pass --public FILE")
+    audited = jali.audit(found, public_table=table)
+    assert audited.presence is not None
+    judged = {name: kept for name, kept in audited.kept.items() if name.startswith("DeltaPresence")}
+    if as_json:
+        emit(audited.presence.to_dict() | {"kept": judged})
+    else:
+        click.echo(repr(audited.presence))
+        for name, kept in judged.items():
+            click.echo(f"  {name}: {'kept' if kept else 'BROKEN'}")
+    broken = [name for name, kept in judged.items() if not kept]
+    if broken:
+        raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")

@@ -1,0 +1,1 @@
+"""Every method at a range of strengths, and the one to take."""

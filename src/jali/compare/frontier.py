@@ -1,0 +1,259 @@
+"""The frontier: what each way of publishing costs at each strength of a requirement, and which one to take."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jali.compare.methods import METHODS, Method, Options, methods_of, sections_of
+from jali.compare.points import Cache, Knob, Part, Point, knob
+from jali.compare.text import reasons, table_of_text
+from jali.core.files import hold_file, put_content
+from jali.core.native import to_native
+from jali.core.progress import Step, watched
+from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError, path_of
+from jali.measures.measure import inferred_beside
+from jali.measures.queries import Workload, workload
+from jali.principles.base import Principle, exact, plain, principles_of
+from jali.principles.column import Number
+from jali.publish.checks import require_table, require_two
+from jali.releases.base import Release
+from jali.releases.generalized import Requirement
+
+QUERIES = 200
+VOLUME = 0.05
+NOBODY = "nobody in the table satisfies any of the questions, and an error relative to 0 is none"
+Sections = Mapping[str, Options]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Frontier:
+    """Points by strength and method, computed from the original: for the holder of the table alone.
+
+    `points` are ordered from the weakest strength to the strongest. `accept` names the methods whose own sense of the
+    requirement is good enough; of all others only what is kept as it reads counts.
+    """
+
+    points: tuple[Point, ...]
+    requirement: tuple[Principle, ...]
+    vary: str
+    asked: Number
+    accept: frozenset[str]
+    queries: int
+    volume: float
+    options: Sections
+
+    def meets(self, point: Point) -> bool:
+        """Whether a point meets all of the requirement, as it reads or in a sense that is accepted."""
+        return point.verdict == "all" or (point.verdict == "otherwise" and point.method in self.accept)
+
+    @property
+    def at_asked(self) -> tuple[Point, ...]:
+        """The points at the strength that the requirement asks for."""
+        return tuple(point for point in self.points if point.strength == self.asked)
+
+    @property
+    def recommended(self) -> Point | None:
+        """Of the points that meet all of the requirement as asked, that of lowest KL, then of lowest query error."""
+        return min((p for p in self.at_asked if self.meets(p)), key=lambda point: point.rank, default=None)
+
+    @property
+    def reason(self) -> str:
+        """Why that one is recommended, or why none is, in a sentence or two."""
+        return " ".join(reasons(self))
+
+    def release(self, table: Table, *, method: str | None = None, on_step: Step | None = None) -> Release:
+        """The recommended release, or another method's, made from the table at the strength that was asked for."""
+        if method is None and self.recommended is None:
+            raise InfeasibleError(self.reason)
+        name = method if method is not None or self.recommended is None else self.recommended.method
+        (chosen,) = methods_of([str(name)])
+        with watched("publishing", on_step) as step:
+            return chosen.release(table, self.requirement, self.options.get(chosen.section, {}), step)
+
+    def frame(self, kind: str = "arrow") -> Any:
+        """The points as a table: "arrow", "pandas" or "polars"."""
+        chosen = self.recommended
+        columns: dict[str, tuple[pa.DataType, Callable[[Point], Any]]] = {
+            "method": (pa.string(), lambda p: p.method),
+            "strength": (pa.float64(), lambda p: float(exact("strength", p.strength))),
+            "kl": (pa.float64(), lambda p: p.kl),
+            "query_error": (pa.float64(), lambda p: p.error),
+            "meets": (pa.string(), lambda p: p.meets),
+            "meets_all": (pa.bool_(), self.meets),
+            "sense": (pa.string(), lambda p: p.sense),
+            "seconds": (pa.float64(), lambda p: p.seconds),
+            "reason": (pa.string(), lambda p: p.reason),
+            "undefined": (pa.string(), lambda p: p.undefined),
+            "recommended": (pa.bool_(), lambda p: p is chosen),
+        }
+        made = {name: pa.array([of(p) for p in self.points], kind_) for name, (kind_, of) in columns.items()}
+        return to_native(pa.table(made), kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested values."""
+        chosen = self.recommended
+        return {
+            "requirement": [principle.to_dict() for principle in self.requirement],
+            "vary": self.vary,
+            "asked": plain(self.asked),
+            "accept": sorted(self.accept),
+            "queries": self.queries,
+            "volume": self.volume,
+            "points": [point.to_dict() | {"meets_all": self.meets(point)} for point in self.points],
+            "recommended": None if chosen is None else chosen.method,
+            "reason": self.reason,
+        }
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write one page that opens without a network: pictures, tables and sentences; confidential."""
+        from jali.compare.page import page
+
+        target = path_of(path)
+        with hold_file(target, overwrite=overwrite):  # before the page is made
+            put_content(target, page(self), overwrite=overwrite)
+        return target
+
+    def _repr_html_(self) -> str:
+        from jali.compare.page import shown
+
+        return shown(self)
+
+    def __repr__(self) -> str:
+        return table_of_text(self)
+
+
+def frontier(
+    table: Table,
+    requirement: Requirement,
+    *,
+    methods: Iterable[str] | None = None,
+    vary: str | None = None,
+    strengths: Iterable[Any] | None = None,
+    accept: Iterable[str] = (),
+    queries: int = QUERIES,
+    volume: float = VOLUME,
+    seed: int = 0,
+    options: Sections | None = None,
+    resume: str | Path | None = None,
+    on_step: Step | None = None,
+) -> Frontier:
+    """What each way of publishing the table costs, at a range of strengths of the requirement.
+
+    `methods` are some of "lattice", "partition", "recode", "anatomy", "marginals", "pdf" (and "angel"). `vary` is the
+    parameter that changes, e.g. "k" or "EntropyDiversity.l"; `strengths` its values beside the one that is asked for.
+    `accept` names methods whose own sense of the requirement is good enough to be recommended. The query error is that
+    of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
+    {"generalize": {"suppress": 0.01}}. `resume` is a private file from which an interrupted run continues.
+    """
+    require_table("frontier", table)
+    chosen, turned = methods_of(methods), knob(principles_of(requirement), vary)
+    sections = sections_of(options)
+    accepted = _accepted(accept, turned.requirement, sections)
+    require_two(table)
+    _check(table, turned.requirement)
+    asked = workload(table, queries, volume=volume, seed=seed)
+    every = [(method, value) for value in turned.values(strengths) for method in chosen]
+    with nullcontext() if resume is None else hold_file(resume, overwrite=True):
+        made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table))
+        points = _points(made, every, on_step)
+    return Frontier(
+        points, turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
+        asked.volume, made.options,
+    )  # fmt: skip
+
+
+def _points(made: _Run, every: list[tuple[Method, Number]], on_step: Step | None) -> tuple[Point, ...]:
+    points = []
+    with watched("comparing methods", on_step) as step:
+        for done, (method, value) in enumerate(every):
+            step(done, len(every))
+            # what a method reports of its own progress only keeps the whole run interruptible
+            points.append(made.point(method, value, lambda _d, _t, done=done: step(done, len(every))))  # type: ignore[misc]
+        step(len(every), len(every))
+    return tuple(points)
+
+
+def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options: Sections) -> frozenset[str]:
+    """The methods that are accepted; what one of them does not keep at all nobody can accept."""
+    wanted = [names] if isinstance(names, str) else list(names)
+    found = methods_of(wanted) if wanted else ()
+    for method in found:
+        for principle in requirement:
+            sense = method.sense(principle, options.get(method.section, {}))
+            if sense.met == "no":
+                what = f"accept: {method.name} does not keep {principle!r} in any sense, for {sense.words}"
+                raise InputError(what, do=f"leave {method.name} out of accept, or change the requirement")
+    return frozenset(method.name for method in found)
+
+
+def _check(table: Table, requirement: tuple[Principle, ...]) -> None:
+    """Raise InputError for a principle that makes no sense for the table, whatever the method."""
+    frequencies = table.frequencies
+    whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
+    for principle in requirement:
+        principle.check(whole)
+
+
+def sections_known() -> tuple[str, ...]:
+    """The names under which options may be given."""
+    return tuple(dict.fromkeys(method.section for method in METHODS.values()))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all points of a frontier share."""
+
+    table: Table
+    turned: Knob
+    asked: Workload
+    seed: int
+    options: Sections
+    cache: Cache
+
+    def point(self, method: Method, value: Number, step: Step) -> Point:
+        """The point, from the file where it is known."""
+        required, options = self.turned.at(value), self.options.get(method.section, {})
+        facts = {
+            "method": method.name, "requirement": [p.to_dict() for p in required], "options": dict(options),
+            "workload": [len(self.asked.conditions), self.asked.volume, self.seed],
+        }  # fmt: skip
+        key = self.cache.key(facts)
+        known = self.cache.get(key, value)
+        if known is not None:
+            return known
+        found = self._made(method, value, required, options, step)
+        self.cache.put(key, found)
+        return found
+
+    def _made(
+        self, method: Method, value: Number, required: tuple[Principle, ...], options: Options, step: Step
+    ) -> Point:
+        started = time.monotonic()
+        try:
+            release = method.release(self.table, required, options, step)
+        except (InputError, InfeasibleError) as problem:  # what is said of one method is no reason to hide the others
+            return Point(method.name, value, seconds=time.monotonic() - started, reason=str(problem))
+        parts = tuple(Part(repr(p), *method.sense(p, options)) for p in required)
+        error, undefined = self._error(release)
+        return Point(
+            method.name, value, float(release.manifest.metrics["kl"]), error, parts, time.monotonic() - started,
+            undefined=undefined,
+        )  # fmt: skip
+
+    def _error(self, release: Release) -> tuple[float | None, str | None]:
+        """The query error as `measure` has it, or why it is not defined, which is no reason to hide a release."""
+        try:
+            error = self.asked.errors(inferred_beside(release, self.table)[1]).average
+        except InputError as problem:
+            return None, problem.what
+        return (None, NOBODY) if math.isnan(error) else (error, None)

@@ -1,0 +1,219 @@
+"""A frontier as one page: pictures, tables and sentences, for the holder of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from jali.compare.methods import METHODS
+from jali.compare.points import Point
+from jali.compare.text import HEADER, cells, percentage, reasons, required, undefined, varied
+from jali.core.charts import COLOURS, MARKERS, Picture, require_plots
+from jali.core.pages import document, listed, paragraphs, sentence
+from jali.core.text import Html, element, html_table, joined
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jali.compare.frontier import Frontier
+
+TITLE = "Privacy against usefulness"
+MARK = "Confidential: every figure here was computed from the original table. Do not hand this page out."
+HOW_TO_READ = (
+    "Each sign is a method at a strength of the requirement; the lower it stands, the more an analyst keeps. A full "
+    "sign meets all of the requirement, and only those are joined by a line. A half-full sign keeps all of it, but "
+    "some of it in a sense of its own, which was not accepted. An empty sign does not keep all of it. The ring marks "
+    "the one that is recommended."
+)
+LIMITS = (
+    "KL-divergence compares the distribution that an analyst infers with that of the original, over all "
+    "quasi-identifiers and sensitive columns together: 0 is nothing lost.",
+    "Which method costs least depends on the original, so the choice itself says a little about it. No promise speaks "
+    "of that.",
+    "Publish one of these releases, never two: promises hold for each of them alone.",
+)
+MET = {"yes": "yes", "otherwise": "in a sense of its own", "no": "no"}
+RING = "recommended"
+SPIKE = 20
+"""Figures that are further apart than this many times are drawn on a logarithmic scale."""
+
+
+def page(frontier: Frontier) -> str:
+    """The whole page, which asks nothing of a network."""
+    require_plots()
+    top = element("header", "\n", joined([element("h1", TITLE), element("p", MARK, class_="mark")]), "\n")
+    body = joined([top, element("main", "\n", inside(frontier), "\n")])
+    return document(TITLE, body, edition="private")
+
+
+def shown(frontier: Frontier) -> Html:
+    """What a notebook shows: the same, marked as confidential too."""
+    return joined([element("p", element("b", MARK)), inside(frontier)])
+
+
+def inside(frontier: Frontier) -> Html:
+    """What the page says, without its head; without pictures where they cannot be drawn."""
+    parts = [_section("recommended", "Recommended", _sentences(frontier))]
+    if find_spec("matplotlib") is not None:
+        shown = [element("p", HOW_TO_READ), element("div", *_figures(frontier), class_="pair")]
+        parts.append(_section("frontier", "Strength against cost", joined(shown)))
+    parts.append(_section("points", "Every method at every strength", _points(frontier)))
+    parts.append(_section("senses", "What each method keeps, and in which sense", _senses(frontier)))
+    missing = [point for point in frontier.points if point.reason]
+    if missing:
+        items = [element("li", f"{p.method}, {varied(frontier, p)}: {p.reason}") for p in missing]
+        parts.append(_section("missing", "What could not be made", element("ul", "\n", joined(items), "\n")))
+    parts.append(_section("limits", "What to keep in mind", joined(element("p", text) for text in LIMITS)))
+    return joined(parts)
+
+
+def _section(name: str, title: str, body: Html) -> Html:
+    return element("section", "\n", joined([element("h2", title), body]), "\n", id=name)
+
+
+def _sentences(frontier: Frontier) -> Html:
+    return joined(element("p", element("b", text) if first == 0 else text) for first, text in
+                  enumerate(reasons(frontier)))  # fmt: skip
+
+
+def _points(frontier: Frontier) -> Html:
+    name, chosen = frontier.vary.rpartition(".")[2], frontier.recommended
+    rows = [
+        (str(point.strength), f"{point.method} (recommended)" if point is chosen else point.method, *cells(point))
+        for point in frontier.points
+    ]
+    asked = f"asked: {frontier.asked}; {frontier.queries:,} random questions of volume {frontier.volume:g}"
+    table = html_table(
+        (name, *HEADER), rows, caption=f"{required(frontier)}, by {frontier.vary} ({asked})", numbers=(0, 2, 3, 5)
+    )
+    return joined([table, paragraphs(*map(sentence, undefined(frontier)))])
+
+
+def _senses(frontier: Frontier) -> Html:
+    rows = [
+        (f"{point.method}: {METHODS[point.method].about}", part.principle, MET[part.met], part.sense)
+        for point in frontier.at_asked
+        for part in point.parts
+    ]
+    accepted = listed(sorted(frontier.accept)) or "none"
+    caption = f"The requirement as asked; methods whose own sense is accepted: {accepted}"
+    return html_table(("method", "principle", "met", "sense"), rows, caption=caption, named=True)
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+class _Axis(NamedTuple):
+    """What stands upright: its title and label, the figure of a point, and how it reads in words and at a tick."""
+
+    title: str
+    label: str
+    figure: Callable[[Point], float | None]
+    words: Callable[[float], str]
+    tick: Callable[[float], str]
+
+
+def _kl(point: Point) -> float | None:
+    return point.kl
+
+
+def _error(point: Point) -> float | None:
+    return point.error
+
+
+def pictures(frontier: Frontier) -> tuple[Picture, Picture]:
+    """KL-divergence and query error, by strength and method."""
+    return (
+        _picture(
+            frontier, _Axis("KL-divergence", "KL-divergence (nats)", _kl, lambda kl: f"{kl:.4f} nats", "{:g}".format)
+        ),
+        _picture(frontier, _Axis("Query error", "average relative error", _error, percentage, _percent)),
+    )
+
+
+def _figures(frontier: Frontier) -> list[Html]:
+    return [
+        element("figure", "\n", joined([element("figcaption", made.title), made.svg(f"frontier-{at}")]), "\n")
+        for at, made in enumerate(pictures(frontier), 1)
+    ]
+
+
+def _picture(frontier: Frontier, axis: _Axis) -> Picture:
+    told = [
+        f"{point.method} at {varied(frontier, point)}: {axis.words(value)}, meets {point.meets}"
+        for point in frontier.points
+        if (value := axis.figure(point)) is not None
+    ]
+    missing = sum(axis.figure(point) is None for point in frontier.points)
+    without = f" Not drawn, because there is no such figure: {missing}." if missing else ""
+    description = f"{'; '.join(told) or 'No figures'}.{without}"
+
+    def draw(canvas: Figure) -> None:
+        _draw(canvas, frontier, axis)
+
+    return Picture(f"{axis.title} by {frontier.vary}", description, draw, 5.6, 4.0)
+
+
+def _draw(canvas: Figure, frontier: Frontier, axis: _Axis) -> None:
+    axes = canvas.subplots()
+    strengths = list(dict.fromkeys(point.strength for point in frontier.points))
+    methods = list(dict.fromkeys(point.method for point in frontier.points))
+    for number, name in enumerate(methods):
+        aside = (number - (len(methods) - 1) / 2) * 0.08  # so that equal figures do not hide each other
+        own = [
+            (strengths.index(point.strength) + aside, value, point)
+            for point in frontier.points
+            if point.method == name and (value := axis.figure(point)) is not None
+        ]
+        _draw_method(axes, frontier, list(METHODS).index(name), own)
+    axes.set(xlabel=f"{frontier.vary} (weak to strong)", ylabel=axis.label, xlim=(-0.5, len(strengths) - 0.5))
+    ticks = [f"{value}\nasked" if value == frontier.asked else f"{value}" for value in strengths]
+    axes.set_xticks(range(len(strengths)), ticks)
+    drawn = [value for point in frontier.points if (value := axis.figure(point)) is not None]
+    _scale(axes, axis, drawn)
+    axes.grid(axis="y", linewidth=0.4, color="#cccccc")
+    axes.set_axisbelow(True)
+    if drawn:
+        signs, names = axes.get_legend_handles_labels()
+        order = sorted(range(len(names)), key=lambda at: names[at] == RING)  # the ring last
+        canvas.legend([signs[at] for at in order], [names[at] for at in order], loc="outside upper center", ncols=4,
+                      frameon=False)  # fmt: skip
+
+
+def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[float, float, Point]]) -> None:
+    """The signs of a method; those that meet all of the requirement are joined."""
+    colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+    name = list(METHODS)[number]
+    joined_ = [(x, y) for x, y, point in own if frontier.meets(point)]
+    if joined_:
+        axes.plot(*zip(*joined_, strict=True), color=colour, linewidth=1.3, zorder=2)
+    for place, (x, y, point) in enumerate(own):
+        full = "full" if frontier.meets(point) else "left" if point.verdict == "otherwise" else "none"
+        axes.plot([x], [y], linestyle="", marker=marker, markersize=6, color=colour, fillstyle=full,
+                  markerfacecoloralt="white", zorder=3, label=name if place == 0 else None)  # fmt: skip
+        if point is frontier.recommended:
+            axes.plot([x], [y], linestyle="", marker="o", markersize=14, markerfacecolor="none",
+                      markeredgecolor="black", markeredgewidth=1.4, zorder=4, label=RING)  # fmt: skip
+
+
+def _scale(axes: Axes, axis: _Axis, values: list[float]) -> None:
+    if values and min(values) > 0 and max(values) > SPIKE * min(values):
+        _log_scale(axes, max(values) / min(values))
+    else:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(lambda value, _: axis.tick(float(f"{value:.6g}")))
+
+
+def _log_scale(axes: Axes, times: float) -> None:
+    """Powers of ten at the long ticks; over few of them also 2 and 5 times those, else too few ticks have a figure."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if times < 1000 else (1,)))
+    axes.yaxis.set_minor_formatter(NullFormatter())  # its own would write LaTeX
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:g}%"

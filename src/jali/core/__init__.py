@@ -1,0 +1,1 @@
+"""Small tools that every room may use: files, text, charts, progress, programs."""

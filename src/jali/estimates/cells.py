@@ -1,0 +1,336 @@
+"""Cells of boxes: which boxes hold a cell, and the joint table of all cells that boxes hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.core.native import free_name
+from jali.cover.cover import Cover
+from jali.cover.intervals import typed
+from jali.cover.sets import Sets
+from jali.encoding.frequencies import combine
+from jali.errors import InputError
+from jali.query.match import Floats, Ints, added
+
+LARGEST = 20_000_000  # cells of a joint table
+CELL_WORDS = 2**17  # of 64 bits, held at once for cells
+VALUE_WORDS = 2**22  # and for the values of a column
+FEW = 512  # ways to choose a node for each value of a cell, up to which they are tried one by one
+_BIT = np.uint64(1)
+
+Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
+
+
+def summed(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Σ mass × Π shares over the boxes that hold each cell: (cells,).
+
+    asked[column][cell] is a value, codes[column][box] a node. Where values lie in a node or two, these are looked
+    up; otherwise each value is a set of boxes, held as bits, and a cell's boxes are what its values' sets share.
+    """
+    ways = math.prod(int(np.bincount(found[0], minlength=1).max()) for found in dense)
+    return (_joined if ways <= FEW else _intersected)(asked, dense, nodes, codes, mass)
+
+
+def _joined(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Column by column: which boxes begin as the cell may, for each choice of its values' nodes."""
+    number, known = np.zeros(len(mass), dtype=np.int64), []
+    for code, count in zip(codes, nodes, strict=True):
+        keys, number = np.unique(number * count + code, return_inverse=True)
+        number = number.reshape(-1)
+        known.append(keys)
+    sums = added(number, mass, len(known[-1]))
+    by_value = [_Nodes.of(found, values) for found, values in zip(dense, asked, strict=True)]
+    result = np.zeros(len(asked[0]))
+    step = CELL_WORDS // 8
+    for at in range(0, len(result), step):
+        cell = np.arange(at, min(at + step, len(result)))
+        begun, weight = np.zeros(len(cell), dtype=np.int64), np.ones(len(cell))
+        for values, lying, count, keys in zip(asked, by_value, nodes, known, strict=True):
+            which, place = lying.places(values[cell])
+            wanted = begun[which] * count + lying.node[place]
+            begun = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            kept = np.flatnonzero(keys[begun] == wanted)
+            begun, which, place = begun[kept], which[kept], place[kept]
+            cell, weight = cell[which], weight[which] * lying.share[place]
+        result[at : at + step] = added(cell - at, weight * sums[begun], len(result[at : at + step]))
+    return result
+
+
+class _Nodes(NamedTuple):
+    """The nodes that each value lies in: those at start[value], …, start[value + 1] - 1."""
+
+    start: Ints
+    node: Ints
+    share: Floats
+
+    @classmethod
+    def of(cls, found: Density, asked: Ints) -> _Nodes:
+        value, node, share = found
+        order = np.argsort(value, kind="stable")
+        counts = np.bincount(value, minlength=int(asked.max(initial=-1)) + 1)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), node[order], share[order])
+
+    def places(self, values: Ints) -> tuple[Ints, Ints]:
+        """For each node of each of these values: which of them, and the place of the node."""
+        size = self.start[values + 1] - self.start[values]
+        which = np.repeat(np.arange(len(values)), size)
+        return which, np.repeat(self.start[values] - (np.cumsum(size) - size), size) + np.arange(len(which))
+
+
+def _intersected(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints], mass: Floats
+) -> Floats:
+    """Each value as the set of boxes that hold it, as bits; the boxes of a cell are in all of its values' sets.
+
+    Columns that are not spread (a value is a node of its own) are left for the end: cells and boxes that differ only
+    there are one until then.
+    """
+    flat = [_per_node(found, count) for found, count in zip(dense, nodes, strict=True)]
+    weight = mass.copy()
+    for share, code in zip(flat, codes, strict=True):
+        weight *= 1.0 if share is None else share[code]
+    spread = [column for column, found in enumerate(dense) if not _is_exact(found)]
+    exact = [column for column in range(len(dense)) if column not in spread]
+    values = [int(asked[c].max(initial=0)) + 1 for c in spread]
+    short, cell_first = combine([(asked[c], n) for c, n in zip(spread, values, strict=True)], len(asked[0]))
+    box_of, box_first = combine([(codes[c], nodes[c]) for c in spread], len(mass))
+    cell_key, box_key, keys = _keys([(asked[c], dense[c], nodes[c], codes[c]) for c in exact], len(short), len(mass))
+    kept = _Masses.of(box_of * keys + box_key, weight, len(box_first), keys)
+    if not spread:
+        return kept.mass(np.zeros(len(short), dtype=np.int64), cell_key)
+    cells = _Cells.of(short, len(cell_first))
+    shares = {i: _Lookup.of(dense[c], nodes[c]) for i, c in enumerate(spread) if flat[c] is None}
+    some_asked = [asked[c][cell_first] for c in spread]
+    held = [(dense[c], nodes[c], codes[c][box_first]) for c in spread]
+    found, key = np.zeros(len(short)), cell_key[cells.order]
+    block = max(1, VALUE_WORDS // max(len(dense[c][0]) for c in spread)) * 64
+    for begin in range(0, len(box_first), block):
+        some = [code[begin : begin + block] for _, _, code in held]
+        bits = [_bits(a, h[0], h[1], code) for a, h, code in zip(some_asked, held, some, strict=True)]
+        step = max(1, CELL_WORDS // bits[0].shape[1])
+        for at in range(0, len(cell_first), step):
+            here = bits[0][some_asked[0][at : at + step]]
+            for column in range(1, len(spread)):
+                here &= bits[column][some_asked[column][at : at + step]]
+            low, high = cells.start[at], cells.start[at + len(here)]
+            if not shares and kept.table is not None and np.count_nonzero(here) * 2 > here.size:
+                unpacked = np.unpackbits(here.view(np.uint8), axis=1, bitorder="little")[:, : len(some[0])]
+                local = np.repeat(np.arange(len(here)), np.diff(cells.start[at : at + len(here) + 1]))
+                found[low:high] += (unpacked @ kept.table[begin : begin + block])[local, key[low:high]]
+                continue
+            cell, box = _hits(here)
+            part = np.ones(len(cell))
+            for column, lookup in shares.items():
+                part *= lookup.share(some_asked[column][at + cell], some[column][box])
+            place, hit = cells.places(at + cell)
+            more = part[hit] * kept.mass((begin + box)[hit], key[place])
+            found[low:high] += added(place - low, more, int(high - low))
+    result = np.empty(len(short))
+    result[cells.order] = found
+    return result
+
+
+def _is_exact(found: Density) -> bool:
+    """Whether each value is a node of its own."""
+    return all(int(np.bincount(side, minlength=1).max()) <= 1 for side in found[:2])
+
+
+def _keys(columns: Sequence[tuple[Ints, Density, int, Ints]], cells: int, boxes: int) -> tuple[Ints, Ints, int]:
+    """What cells and boxes are in the columns that are not spread, as one number each; and how many there are."""
+    sides = []
+    for asked, (value, node, _), nodes, codes in columns:
+        of_value = np.full(int(asked.max(initial=0)) + 1, nodes)  # a value in no node is in no box
+        known = value < len(of_value)
+        of_value[value[known]] = node[known]
+        sides.append((np.concatenate([of_value[asked], codes]), nodes + 1))
+    number, first = combine(sides, cells + boxes)
+    return number[:cells].astype(np.int64), number[cells:].astype(np.int64), len(first)
+
+
+class _Cells(NamedTuple):
+    """The cells that are one but for the columns that are not spread: order[start[i]], …, order[start[i + 1] - 1]."""
+
+    order: Ints
+    start: Ints
+
+    @classmethod
+    def of(cls, short: NDArray[np.integer], shorts: int) -> _Cells:
+        order = np.argsort(short, kind="stable")
+        return cls(order, np.searchsorted(short[order], np.arange(shorts + 1)))
+
+    def places(self, shorts: Ints) -> tuple[Ints, Ints]:
+        """The places in the order of all cells of these, and which of these each is."""
+        size = self.start[shorts + 1] - self.start[shorts]
+        which = np.repeat(np.arange(len(shorts)), size)
+        return np.repeat(self.start[shorts] - (np.cumsum(size) - size), size) + np.arange(len(which)), which
+
+
+class _Masses(NamedTuple):
+    """The mass of each box and key: as a table where it is small, else sorted."""
+
+    number: Ints
+    sums: Floats
+    keys: int
+    table: Floats | None  # (boxes, keys)
+
+    @classmethod
+    def of(cls, number: Ints, weight: Floats, boxes: int, keys: int) -> _Masses:
+        known, index = np.unique(number, return_inverse=True)
+        sums = added(index.reshape(-1), weight, len(known))
+        if boxes * keys > VALUE_WORDS:
+            return cls(known, sums, keys, None)
+        table = np.zeros((boxes, keys))
+        table.reshape(-1)[known] = sums
+        return cls(known, sums, keys, table)
+
+    def mass(self, box: Ints, key: Ints) -> Floats:
+        if self.table is not None:
+            found: Floats = self.table[box, key]
+            return found
+        wanted = box * self.keys + key
+        at = np.minimum(np.searchsorted(self.number, wanted), len(self.number) - 1)
+        return np.where(self.number[at] == wanted, self.sums[at], 0.0)
+
+
+def _per_node(found: Density, nodes: int) -> Floats | None:
+    """The share of whatever value each node holds, where it is the same for all of them."""
+    _, node, share = found
+    flat = np.zeros(nodes)
+    flat[node] = share
+    return flat if bool((flat[node] == share).all()) else None
+
+
+class _Lookup(NamedTuple):
+    """The share of a value in a node."""
+
+    key: Ints
+    part: Floats
+    nodes: int
+
+    @classmethod
+    def of(cls, found: Density, nodes: int) -> _Lookup:
+        key = found[0] * nodes + found[1]
+        order = np.argsort(key)
+        return cls(key[order], found[2][order], nodes)
+
+    def share(self, value: Ints, node: Ints) -> Floats:
+        return self.part[np.searchsorted(self.key, value * self.nodes + node)]
+
+
+def _bits(asked: Ints, found: Density, nodes: int, codes: Ints) -> NDArray[np.uint64]:
+    """The boxes that hold each value, as bits: (values, words)."""
+    boxes = len(codes)
+    words, box = (boxes + 63) // 64, np.arange(boxes)
+    used, short = np.unique(codes, return_inverse=True)
+    of_node = np.zeros((len(used), words), dtype="<u8")
+    np.bitwise_or.at(of_node, (short.reshape(-1), box // 64), _BIT << (box % 64).astype(np.uint64))
+    number = np.full(nodes, -1)
+    number[used] = np.arange(len(used))
+    value, node, _ = found
+    kept = number[node] >= 0
+    value, node = value[kept], number[node[kept]]
+    order = np.argsort(value, kind="stable")
+    present, first = np.unique(value[order], return_index=True)
+    result = np.zeros((int(asked.max(initial=0)) + 1, words), dtype="<u8")
+    if len(present):
+        result[present] = np.bitwise_or.reduceat(of_node[node[order]], first, axis=0)
+    return result
+
+
+def _hits(here: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """The (row, bit) of each bit that is set."""
+    row, word = np.nonzero(here)
+    found = np.unpackbits(here[row, word].view(np.uint8), bitorder="little").reshape(-1, 64)
+    which, bit = np.nonzero(found)
+    return row[which], word[which] * 64 + bit
+
+
+def listed(cover: Cover, column: str, nodes: Ints) -> Sets:
+    """The cover, known at these nodes, with all its values named: whole numbers and masked texts are counted out."""
+    cover.require_known(nodes, column, "has no joint table")
+    spanned = ~np.isnan(cover.low)
+    if spanned.any() and not cover.whole:
+        raise InputError(f'column "{column}" has no exact values to list: its cells are intervals of fractions',
+                         do="ask count() for a range of it")  # fmt: skip
+    hidden = [0 if mask is None else mask.count("*") for mask in cover.masks or ()]
+    size = int((cover.high - cover.low + 1)[spanned].sum()) + sum(len(cover.letters) ** n for n in hidden if n)
+    if size > LARGEST:
+        raise InputError(f'column "{column}": its cells hold {size:,} values, more than {LARGEST:,}', do="ask count()")
+    found: list[tuple[int, pa.Array]] = []
+    for node in np.flatnonzero(spanned).tolist():
+        numbers = np.arange(cover.low[node], cover.high[node] + 1)
+        found.append((node, typed(numbers, cover.kind, whole=True).cast(cover.type)))
+    for node, mask in enumerate(cover.masks or ()):
+        if mask is not None:
+            texts = product(*(cover.letters if sign == "*" else sign for sign in mask))
+            found.append((node, pa.array(["".join(text) for text in texts], pa.string())))
+    if cover.missing is not None:
+        found.append((cover.missing, pa.nulls(1, cover.type)))
+    return _with(cover, found)
+
+
+def _with(cover: Cover, found: Sequence[tuple[int, pa.Array]]) -> Sets:
+    """The cover's known values and these, which are equally likely in their nodes."""
+    known = pa.array([], cover.type) if cover.values is None else cover.values.cast(cover.type)
+    sizes = np.array([len(values) for _, values in found], dtype=np.int64)
+    encoded = pa.concat_arrays([known, *(values for _, values in found)]).dictionary_encode("encode")
+    number = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    node = np.repeat(np.arange(cover.nodes), np.diff(cover.start))
+    node = np.concatenate([node, np.repeat(np.array([n for n, _ in found], dtype=np.int64), sizes)])
+    member = np.concatenate([number[cover.member], number[len(known) :]])
+    share = np.concatenate([cover.share, np.repeat(1 / np.maximum(sizes, 1), sizes)])
+    order = np.argsort(node, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=cover.nodes))])
+    return Sets(encoded.dictionary, start, member[order], share[order])
+
+
+def joint_table(names: Sequence[str], sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> pa.Table:
+    """The cells that boxes hold and their counts, in the order of their values' numbers."""
+    shape = [len(one.values) for one in sets]
+    spread = np.prod([one.size[code].astype(np.float64) for one, code in zip(sets, codes, strict=True)], axis=0).sum()
+    if spread <= LARGEST:
+        cells, counts = _spread(sets, codes, mass)
+    elif math.prod(shape) <= LARGEST and math.prod(max(len(s.size), len(s.values)) for s in sets) <= 4 * LARGEST:
+        cells, counts = _contracted(sets, codes, mass)
+    else:
+        most = min(math.prod(shape), int(spread))
+        raise InputError(f"the joint table has up to {most:,} cells, more than {LARGEST:,}", do="name fewer columns")
+    kept = counts > 0
+    data = {n: s.values.take(pa.array(cell[kept])) for n, s, cell in zip(names, sets, cells, strict=True)}
+    return pa.table([*data.values(), pa.array(counts[kept])], names=[*names, free_name("count", names)])
+
+
+def _spread(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[list[Ints], Floats]:
+    """Each box's cells written out, equal ones added up."""
+    box, counts, cells = np.arange(len(mass)), mass, list[Ints]()
+    for one, code in zip(sets, codes, strict=True):
+        node = code[box]
+        size = one.size[node]
+        at = np.repeat(one.start[node] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        counts = np.repeat(counts, size) * one.share[at]
+        box = np.repeat(box, size)
+        cells = [*(np.repeat(cell, size) for cell in cells), one.member[at]]
+    number, first = combine([(cell, len(one.values)) for cell, one in zip(cells, sets, strict=True)], len(box))
+    return [cell[first] for cell in cells], added(number, counts, len(first))
+
+
+def _contracted(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[list[Ints], Floats]:
+    """The masses as an array over nodes, turned column by column into one over values."""
+    key = np.ravel_multi_index(tuple(codes), tuple(len(one.size) for one in sets))
+    array = added(key, mass, math.prod(len(one.size) for one in sets)).reshape([len(one.size) for one in sets])
+    for one in sets:
+        share = np.zeros((len(one.size), len(one.values)))
+        share[one.node, one.member] = one.share
+        array = np.tensordot(array, share, axes=([0], [0]))
+    return [np.asarray(i) for i in np.unravel_index(np.arange(array.size), array.shape)], array.reshape(-1)

@@ -1,0 +1,1 @@
+"""Whether a collection of marginals is safe, judged as a whole."""

@@ -1,0 +1,227 @@
+"""Tables that agree with given marginals: whether somebody can be in some cells, and how many at most."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.core.programs import TOLERANCE, Sums
+from jali.errors import InputError, InternalError
+from jali.principles.counts import Bools, Floats, Ints
+
+ORDERS = 24
+"""Orders of elimination that are tried."""
+
+
+def reached(world: NDArray[np.int64], scopes: Sequence[frozenset[int]]) -> Ints:
+    """At least how many people a table with the same marginals can have in each cell of all axes but the last.
+
+    `world` is one table, the sensitive values on its last axis; `scopes` are the axes of each marginal.
+    """
+    axes, random = world.ndim, np.random.default_rng(0)
+    best: Ints = world.sum(axis=-1)
+    for _ in range(ORDERS if axes > 2 else 0):
+        best = np.maximum(best, _most(world, eliminated(scopes, random.permutation(axes).tolist())))
+    return best
+
+
+def eliminated(scopes: Iterable[frozenset[int]], order: Sequence[int]) -> set[frozenset[int]]:
+    """The cliques of a decomposable graph in which every scope stands within a clique."""
+    near: dict[int, set[int]] = {axis: set() for axis in order}
+    for scope in scopes:
+        for axis in scope:
+            near[axis] |= scope - {axis}
+    cliques = set()
+    for axis in order:
+        around = near.pop(axis)
+        cliques.add(frozenset(around | {axis}))
+        for other in around:
+            near[other] = (near[other] | around) - {axis, other}
+    return {clique for clique in cliques if not any(clique < other for other in cliques)}
+
+
+def _most(world: NDArray[np.int64], cliques: Iterable[frozenset[int]]) -> Ints:
+    """min(Σ_s min over cliques with the last axis of n(t, s), min over the others of n(t))."""
+    last = world.ndim - 1
+    valued: NDArray[np.int64] | None = None
+    plain = np.full(world.shape[:-1], int(world.sum()))
+    for clique in cliques:
+        n = world.sum(axis=tuple(i for i in range(world.ndim) if i not in clique), keepdims=True)
+        if last in clique:
+            valued = n if valued is None else np.minimum(valued, n)
+        else:
+            plain = np.minimum(plain, n[..., 0])
+    return plain if valued is None else np.minimum(plain, valued.sum(axis=-1))
+
+
+SETTLED = 1e-9
+"""A fit has settled when no cell will move by more than this share."""
+
+CORNERS = 6
+"""Linear programs that are tried, at different costs, before an integer program."""
+
+ANY = 1e6
+"""The gap at which an integer program may stop: any table will do."""
+
+
+Near = Callable[[NDArray[Any]], Bools]
+"""From a table to the cells that are known to have anybody in some other table: (cells,) both."""
+
+
+def nothing(world: NDArray[Any]) -> Bools:
+    """Nothing is known of other tables."""
+    return np.zeros(len(world), dtype=bool)
+
+
+class UnclearError(Exception):
+    """A collection that cannot be judged within the limits; the text says why and what to do."""
+
+
+class LateError(UnclearError):
+    """Time ran out before a collection was judged."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the marginals could not be judged in the time allowed; publish fewer or coarser ones, or allow more time"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """All tables with these marginals: cell c stands in place `places[c, m]` of marginal m, which has n[m][place]."""
+
+    places: NDArray[np.int64]  # (cells, marginals)
+    n: tuple[Ints, ...]  # people at each place of each marginal
+
+    @cached_property
+    def limits(self) -> tuple[Ints, Ints]:
+        """The least and the most people of each cell that single sums imply, one after the other: (cells,) twice."""
+        high = np.min([n[self.places[:, m]] for m, n in enumerate(self.n)], axis=0)
+        low = np.zeros_like(high)
+        for _ in range(20):  # each round holds; more of them would only narrow further
+            before = int((high - low).sum())
+            for m, n in enumerate(self.n):
+                place = self.places[:, m]
+                room = n - np.bincount(place, weights=low, minlength=len(n)).astype(np.int64)
+                need = n - np.bincount(place, weights=high, minlength=len(n)).astype(np.int64)
+                low, high = np.maximum(low, high + need[place]), np.minimum(high, low + room[place])
+            if int((high - low).sum()) == before:
+                break
+        return low, high
+
+    def world(self, deadline: float) -> Ints:
+        """One table of whole people: (cells,)."""
+        start = np.cumsum([0, *map(len, self.n)])
+        place, sums = (self.places + start[:-1]).T.reshape(-1), np.concatenate(self.n).astype(np.float64)
+        unknown = np.tile(np.arange(len(self.places)), len(self.n))
+        known = Sums(len(self.places), place, unknown, sums, sums)
+        best = known.best(np.zeros(len(self.places)), deadline=deadline)
+        if best is None:
+            raise InputError("the marginals contradict each other", do="give marginals of one table, all of them whole")
+        if best.x is None:
+            raise LateError
+        return np.rint(best.x).astype(np.int64)
+
+    def possible(self, world: Ints, *, whole: bool, deadline: float, near: Near = nothing) -> Bools:
+        """Which cells have anybody in some table: (cells,). `world` is a table.
+
+        `whole`: tables of whole people. Otherwise of any shares: the cells where maximum entropy puts anybody. `near`
+        tells of cells that have anybody in tables near a given one; it is asked before a program is.
+        """
+        low, high = self.limits
+        seen = (low > 0) | (world > 0) | near(world)
+        for at in np.flatnonzero((high > 0) & ~seen).tolist():
+            if not seen[at]:
+                people = self._changed(world, np.array([at]), 1, whole=whole, deadline=deadline)
+                if people is not None:
+                    seen |= people > TOLERANCE
+                    seen |= near(people)
+        return seen
+
+    def fewest(self, row: Ints, k: int, world: Ints, reached: Ints, deadline: float) -> tuple[int, int]:
+        """The smallest positive number of people, below k, that a row of cells has at most, and the row; else k, -1.
+
+        `world` is a table, and `reached` what each row is known to have in some table: (rows,).
+        """
+        best, where = k, -1
+        for at in np.flatnonzero(reached < k).tolist():
+            try:
+                most = self._most(np.flatnonzero(row == at), int(reached[at]), best, world, deadline)
+            except LateError:
+                if where < 0:
+                    raise
+                break
+            best, where = (most, at) if 0 < most < best else (best, where)
+        return best, where
+
+    def _most(self, inside: Ints, reached: int, enough: int, world: Ints, deadline: float) -> int:
+        """The most people that some cells have in any table, followed up to `enough`; in some they have `reached`."""
+        if reached == 0 and self._changed(world, inside, 1, whole=True, deadline=deadline) is None:
+            return 0
+        for wanted in range(enough, max(reached, 1), -1):
+            if self._changed(world, inside, wanted, whole=True, deadline=deadline) is not None:
+                return wanted
+        return max(reached, 1)
+
+    def _changed(self, world: Ints, inside: Ints, wanted: int, *, whole: bool, deadline: float) -> Floats | None:
+        """The smallest change of a table by which some cells have `wanted` people; None where no table has them.
+
+        Without `whole` people move in shares, and any share of `wanted` is enough: what counts is the direction.
+        LateError where time runs out.
+        """
+        cells, start = len(self.places), np.cumsum([0, *map(len, self.n)])
+        place = (self.places + start[:-1]).T.reshape(-1)
+        here, more = np.tile(np.arange(cells), len(self.n)), wanted - int(world[inside].sum())
+        row = np.concatenate([place, place, np.full(2 * len(inside), start[-1])])
+        unknown = np.concatenate([here, cells + here, inside, cells + inside])
+        weight = np.repeat([1.0, -1.0, 1.0, -1.0], [len(here), len(here), len(inside), len(inside)])
+        low, high = np.zeros(start[-1] + 1), np.zeros(start[-1] + 1)
+        low[-1], high[-1] = more, np.inf
+        gone = world.astype(np.float64) if whole else np.where(world > 0, np.inf, 0.0)
+        come = np.where(self.limits[1] > 0, np.inf, 0.0) if not whole else (self.limits[1] - world).astype(np.float64)
+        most = np.concatenate([come, gone])
+        random = np.random.default_rng(0)  # other costs lead to other corners, most of which are whole
+        for attempt in range(CORNERS + 1 if whole else 1):
+            exact = attempt == CORNERS
+            known = Sums(2 * cells, row, unknown, low, high, weight, most, exact)
+            cost = 1 + (random.random(2 * cells) if 0 < attempt < CORNERS else np.zeros(2 * cells))
+            best = known.best(-cost, deadline=deadline, gap=ANY if exact else 0.0)
+            if best is None:
+                return None
+            if best.x is None or not (best.exact or exact):  # a linear program that was stopped may show anything
+                raise LateError
+            change = best.x[:cells] - best.x[cells:]
+            if not whole or abs(change - np.rint(change)).max() < TOLERANCE:
+                return np.asarray(world + (np.rint(change) if whole else change))
+        raise InternalError("an integer program answered with parts of people")
+
+    def expected(self, possible: Bools, deadline: float, *, rounds: float = math.inf) -> Floats:
+        """How many people maximum entropy expects in each cell, nobody where it is not possible: (cells,).
+
+        Iterative scaling, the last marginal last. Every cell that is `possible` must have somebody in some table, so
+        that scaling goes towards a positive number there; it ends when what is left to go is SETTLED, or after so many
+        `rounds`.
+        """
+        places, x = self.places[possible], np.ones(int(possible.sum()))
+        moved, done = math.inf, 0
+        while done < rounds:
+            start, before, done = x, moved, done + 1
+            for m, n in enumerate(self.n):
+                now = np.bincount(places[:, m], weights=x, minlength=len(n))
+                x = x * np.divide(n, now, out=np.zeros(len(n)), where=now > 0)[places[:, m]]
+            moved = float(abs(x / start - 1).max(initial=0.0))
+            rate = min(moved / before, 1.0) if before > 0 else 0.0
+            if moved < 1e-13 or (math.isfinite(before) and moved * rate <= SETTLED * (1 - rate)):
+                break
+            if time.monotonic() > deadline:
+                raise LateError
+        found = np.zeros(len(possible))
+        found[possible] = x
+        return found

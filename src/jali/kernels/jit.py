@@ -1,0 +1,57 @@
+"""How kernels are compiled, and how compiled ones are kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+ROOMS = ("principles", "search")
+"""The rooms whose functions and constants compiled code takes in."""
+
+njit: Any = numba.njit  # its stub lacks the options below
+inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For kernels that only kernels call: without wrappers for Python and C they compile faster."""
+
+
+def outer(kernel: Callable[..., Any]) -> Any:
+    """For kernels that Python calls; their machine code is kept on disk until one of the sources changes.
+
+    numba's own key is the time and size of the kernel's file; what it calls and its constants live in others.
+    """
+    compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
+    compiled._cache._cache_file._source_stamp = key_of(Path(__file__).parents[1])
+    return compiled
+
+
+def is_stored(kernel: Any) -> bool:
+    """Whether machine code of these very sources is on disk."""
+    return bool(kernel._cache._cache_file._load_index())
+
+
+@cache
+def key_of(package: Path) -> str:
+    """A digest over the names and contents of all source files of the rooms."""
+    digest = hashlib.sha256()
+    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+@cache
+def prepare(kernel: Any, what: str) -> None:
+    """Say so when kernels are about to be compiled, before the first call of one of them."""
+
+    if is_stored(kernel):
+        return
+    note = f"compiling the kernels of {what}: some ten seconds, the first time only"
+    logging.getLogger("jali").info(note)
+    if sys.stderr.isatty():
+        print(note, file=sys.stderr)

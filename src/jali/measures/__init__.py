@@ -1,0 +1,1 @@
+"""What an analyst loses, for whoever holds the original."""

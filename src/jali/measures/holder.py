@@ -1,0 +1,239 @@
+"""The original beside its release: which published node each of its values has, and how to read it again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.cover.cover import Cover
+from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
+from jali.encoding.hierarchy import Builder, Taxonomy
+from jali.encoding.table import Column, Domain, Table
+from jali.errors import InputError
+from jali.estimates.base import Estimate
+from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
+from jali.releases.column import Published
+from jali.releases.generalized import Generalized
+from jali.releases.linked.angel import Angel
+from jali.releases.linked.buckets import Buckets
+from jali.releases.marginals import Marginals
+from jali.releases.nodes import holder_cover
+
+
+@dataclass(frozen=True)
+class HolderCosts:
+    """What a release costs, for the holder of its original."""
+
+    kl: float
+    average: float
+    discernibility: float | None  # None where nobody's rows are made alike
+    loss: float
+    granularity: float
+    groups: int
+    suppressed: int
+    columns: dict[str, float]  # the mean share of values that a cell covers, by quasi-identifier
+
+
+def holder_costs(
+    release: Generalized, original: Table, domain: Domain, covers: Mapping[str, Cover] | None = None
+) -> HolderCosts:
+    """All costs, from what is published against the table it was made from; `covers` where they are known already."""
+    if covers is None:
+        covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    hidden = release.hidden_rows
+    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
+    sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)
+    groups = int((sizes > 0).sum()) + bool(hidden.any())
+    return HolderCosts(
+        kl=kl_divergence(release, original, covers),
+        average=release.rows / groups,
+        discernibility=float(sizes @ sizes) + float(hidden.sum()) * release.rows,
+        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
+        granularity=1 - float(np.mean(list(shares.values()))),
+        groups=groups,
+        suppressed=int(hidden.sum()),
+        columns=shares,
+    )
+
+
+def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
+    """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
+
+    `kl` where it is known already.
+    """
+    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
+    groups = int(release.manifest.counts["groups"])
+    sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
+    return HolderCosts(
+        kl=divergence(tied_estimate(release, original, domain), original) if kl is None else kl,
+        average=release.rows / groups,
+        discernibility=None if sizes is None else float(sizes @ sizes),
+        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
+        granularity=1 - float(np.mean(list(shares.values()))),
+        groups=groups,
+        suppressed=0,
+        columns=shares,
+    )
+
+
+def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray[np.integer]) -> dict[str, float]:
+    """How far each column is generalized where everybody shows what their bucket does: 0 as it is, 1 for `*`."""
+    people = np.bincount(bucket)
+    losses = {}
+    for column in columns:
+        mask = original[column.name].mask(original.domain)
+        rows = np.bincount(column.codes, people, minlength=len(column.labels)).astype(np.float64)
+        losses[column.name] = _share(rows, holder_cover(column, original[column.name], original.domain), mask)
+    return losses
+
+
+def tied_estimate(release: Buckets | Angel, original: Table, domain: Domain) -> Estimate:
+    """The estimate of tables that a number ties, all at once, over the domain of whoever holds the table."""
+    if isinstance(release, Angel):
+        return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
+    return release.linked({c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")})
+
+
+def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
+    """The KL-divergence of marginals in nats, from their published counts."""
+    return divergence(collection_estimate(release, original, domain), original)
+
+
+def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
+    """The estimate of marginals over the domain of whoever holds the table."""
+    columns = tuple(
+        MarginalColumn(c.name, c.kind, "quasi", holder_cover(c, original[c.name], domain))
+        if c.role == "quasi"
+        else MarginalColumn(c.name, c.kind, "sensitive", _sensitive_cover(c, original[c.name], domain))
+        for c in release.columns
+    )
+    parts = release.estimate_parts()
+    return MaxEntropyEstimate(
+        columns, release.cache, release.collection, parts, joint=False
+    )  # only values are compared
+
+
+def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:
+    """What a sensitive column covers for the holder: a value each, or every value where no marginal has it."""
+    if published.judged is not None:
+        return published.cover
+    values = column.values.filter(pa.array(column.mask(domain)))
+    return Cover.grouped(values, np.zeros(len(values), dtype=np.int64), 1)
+
+
+def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) -> float:
+    """The mean over rows of (values covered − 1) / (values − 1), `rows` being how many show each node: (nodes,).
+
+    A distribution may name values outside the domain.
+    """
+    inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
+    covered = np.diff(np.concatenate([[0], np.cumsum(inside)])[cover.start])
+    return float(rows @ (covered - 1)) / float(rows.sum()) / max(int(mask.sum()) - 1, 1)
+
+
+def _rows(published: Published) -> NDArray[np.floating]:
+    """How many rows show each node: (nodes,)."""
+    return np.bincount(published.codes, minlength=len(published.labels)).astype(np.float64)
+
+
+def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:
+    """Σ F log(F / F*) in nats: F the table's shares, F* each published row spread evenly over its box.
+
+    The sensitive columns are not spread.
+    """
+    return divergence(holder_estimate(release, covers), original)
+
+
+def divergence(estimate: Estimate, original: Table) -> float:
+    """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
+    frequencies = original.frequencies
+    cell = frequencies.combination * len(frequencies.joint) + frequencies.value
+    fresh = np.diff(cell, prepend=-1) > 0  # entries are sorted; people of one cell follow each other
+    first, weight = np.flatnonzero(fresh), np.bincount(np.cumsum(fresh) - 1, weights=frequencies.weight)
+    codes = [frequencies.codes[frequencies.combination[first], i] for i in range(len(original.quasi))]
+    codes += [frequencies.joint[frequencies.value[first], i] for i in range(len(original.sensitive))]
+    cells = {
+        column.name: pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), column.values)
+        for column, code in zip((*original.quasi, *original.sensitive), codes, strict=True)
+    }
+    inferred = estimate.probability(pa.table(cells))
+    if bool((inferred[weight > 0] <= 0).any()):
+        raise InputError(
+            "the release does not cover every row of this table", do="measure against the table that it was made from"
+        )
+    share = weight / weight.sum()
+    present = share > 0
+    return max(0.0, float(np.sum(share[present] * np.log(share[present] / inferred[present]))))
+
+
+def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
+    """The estimate of a release over the domain of whoever holds the table."""
+    told = [column for column in release.columns if column.role != "other"]
+    columns = tuple(BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in told)
+    return BoxEstimate.from_rows(columns, release.weight)
+
+
+def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
+    """Hierarchies for reading the original again, from what the manifest says of them."""
+    try:
+        return {column.name: _builder(column) for column in release.of_role("quasi")}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, AssertionError, SyntaxError):
+        what = "the manifest does not say how the quasi-identifiers are read"
+        raise InputError(what, do="get the release again, or name the job it was published with") from None
+
+
+def _builder(column: Published) -> Builder:
+    facts = column.facts
+    assert facts is not None
+    if column.generalized_by_group:
+        return _displayed(column)
+    made_by = str(facts["made_by"])
+    if made_by.startswith("bands("):
+        return Bands(*_bands_arguments(made_by))
+    if made_by == "mask()":
+        return Mask()
+    if made_by == "dates()":
+        return Dates()
+    if facts["declared"]:
+        return _taxonomy(column.name, facts)
+    return Suppress() if made_by == "suppress()" else Automatic()
+
+
+def _bands_arguments(made_by: str) -> tuple[Any, ...]:
+    call = ast.parse(made_by, mode="eval").body
+    assert isinstance(call, ast.Call)
+    named = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    widths = tuple(ast.literal_eval(argument) for argument in call.args)
+    return widths, named.get("origin", 0), named.get("low"), named.get("high")
+
+
+def _taxonomy(name: str, facts: Mapping[str, Any]) -> Taxonomy:
+    """Leaves and the published level with all above it; finer levels were not published."""
+    rows = []
+    for leaf, node in zip(facts["leaves"], facts["leaf_nodes"], strict=True):
+        if leaf is None:
+            continue
+        row, at = [leaf], node
+        for level in facts["levels"]:
+            if level["level"] > 0:
+                row.append(level["labels"][at])
+            at = level["parents"][at] if "parents" in level else 0
+        rows.append(tuple("" if text is None else text for text in row))
+    return Taxonomy(tuple(rows), name)
+
+
+def _displayed(column: Published) -> Builder:
+    """For a column that each group shows in its own way its values are enough, and which of them a label covers."""
+    facts = column.facts
+    assert facts is not None
+    if facts.get("declared", facts["display"] == "taxonomy") and "leaves" in facts:
+        return Taxonomy(tuple((leaf, "*") for leaf in facts["leaves"] if leaf is not None), column.name)
+    return Mask() if facts.get("made_by") == "mask" else Suppress()

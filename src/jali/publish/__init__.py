@@ -1,0 +1,1 @@
+"""The verbs: check the request, search, make a release."""

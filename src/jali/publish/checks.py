@@ -1,0 +1,206 @@
+"""What a caller asks for, checked; and tables without values that do not occur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from jali.encoding.hierarchy import Hierarchy, Level
+from jali.encoding.table import Column, Table
+from jali.errors import InputError, nearest, told
+from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
+from jali.principles.base import Principle, exact, show, whole_number
+from jali.principles.column import ColumnPrinciple
+from jali.principles.counts import Ints
+from jali.releases.base import Release
+from jali.releases.load import load
+from jali.search.lattice.lattice import Lattice
+
+
+def budget_of(suppress: float) -> Fraction:
+    """The share of rows that may be suppressed."""
+    budget = exact("suppress", suppress)
+    if not 0 <= budget < 1:
+        raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
+    return budget
+
+
+def require_table(asked_by: str, given: object) -> None:
+    """Raise InputError for anything but a jali table."""
+    if not isinstance(given, Table):
+        raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
+
+
+def release_of(asked_by: str, given: object) -> Release:
+    """The release that is given, or that is saved in the folder that is given."""
+    found = load(given) if isinstance(given, (str, Path)) else given
+    if not isinstance(found, Release):
+        do = "pass what jali.generalize and its like return, or the folder it was saved in"
+        raise InputError(f"{asked_by} needs a release", got=type(found).__name__, do=do)
+    return found
+
+
+def require_two(table: Table) -> None:
+    """Raise InputError where a release would be about one person."""
+    if table.people < 2:
+        raise InputError("a table about one person cannot be published", do="audit it instead: jali.audit(…)")
+
+
+def node_of(table: Table, levels: Mapping[str, int]) -> tuple[int, ...]:
+    """The lattice node of levels by column; a column that is not named stays as it is."""
+    names = [column.name for column in table.quasi]
+    for name in levels:
+        if name not in names:
+            raise InputError(f'levels: no quasi-identifier "{name}"', do=nearest(name, names))
+    result = []
+    for name in names:
+        height = table.hierarchy(name).height
+        level = levels.get(name, 0)
+        if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or not 0 <= level <= height:
+            raise InputError(f'levels: column "{name}" has levels 0 to {height}', got=repr(told(level)))
+        result.append(int(level))
+    return tuple(result)
+
+
+def failure(lattice: Lattice, node: tuple[int, ...]) -> str:
+    """Why a node cannot be published."""
+    counts = lattice.roller.counts(lattice.tally(node))
+    broken = [p for p in lattice.principles if not bool(p.holds(counts).all())]
+    if not broken:
+        return "the suppressed rows would not keep the promises as a group of their own"
+    reached = ", ".join(f"{p.title} {p.bound} (reaches {show(p.worst(counts))})" for p in broken)
+    return f"these levels do not keep {reached} within the budget of suppressed rows"
+
+
+def only_present(table: Table) -> Table:
+    """The same table; sensitive columns whose domain was not declared know only the values that occur."""
+    columns = tuple(_only_present(column) if column.role == "sensitive" else column for column in table.columns)
+    unchanged = all(new is old for new, old in zip(columns, table.columns, strict=True))
+    return table if unchanged else replace(table, columns=columns)
+
+
+def _only_present(column: Column) -> Column:
+    if column.declared or bool(column.present.all()):
+        return column
+    kept = np.flatnonzero(column.present)
+    rank = np.zeros(len(column.values), dtype=column.codes.dtype)
+    rank[kept] = np.arange(len(kept))
+    hierarchy = None if column.hierarchy is None else _restricted(column.hierarchy, kept)
+    return replace(column, values=column.values.take(pa.array(kept)), codes=rank[column.codes], hierarchy=hierarchy)
+
+
+def _restricted(hierarchy: Hierarchy, kept: Ints) -> Hierarchy:
+    """The hierarchy over some of its values; nodes without a value go."""
+    maps, levels = [], []
+    for nodes, level in zip(hierarchy.maps, hierarchy.levels, strict=True):
+        used, number = np.unique(nodes[kept], return_inverse=True)
+        low, high = (None if bound is None else bound[used] for bound in (level.low, level.high))
+        maps.append(number.reshape(-1).astype(np.int32))
+        levels.append(Level(level.labels.take(pa.array(used)), low, high))
+    return replace(hierarchy, maps=tuple(maps), levels=tuple(levels))
+
+
+class Marginal(NamedTuple):
+    """Some quasi-identifiers that get a table of their own."""
+
+    columns: tuple[str, ...]
+    linked: bool  # whether it names a sensitive column, and so shows batches
+
+
+def prepared(table: Table) -> Table:
+    """The table, one record a row, if it can be published in batches."""
+    require_two(table)
+    if not table.sensitive:
+        raise InputError("batches need a sensitive column", do='name one: sensitive=["…"] in read or table')
+    if table.person is not None:
+        raise InputError("batches need one row per person", do="keep one row of each person, or generalize the table")
+    others = [column.name for column in table.of_role("other")]
+    if others:
+        do = "leave them out: only quasi-identifiers and sensitive columns are protected in batches"
+        raise InputError("an ANGEL release has no other columns", got=", ".join(others), do=do)
+    table = only_present(table)
+    if table.multiplicity is not None:  # rows of one record may go to different batches
+        table = table.take(np.repeat(np.arange(table.records), table.multiplicity), None)
+    return table
+
+
+def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) -> tuple[int, tuple[Principle, ...]]:
+    """How many people must look alike, and the principles that batches must keep.
+
+    k-anonymity, alone or in (α, k), is about buckets. What batches promise must also hold for every mixture of them:
+    it must be about the distribution of values in a group and never be broken by merging groups, or it must be Safety
+    (docs/decisions/0027).
+    """
+    sizes = [] if k is None else [whole_number("k", k)]
+    kept: list[Principle] = []
+    for principle in required:
+        if isinstance(principle, KAnonymity):
+            sizes.append(principle.k)
+        elif isinstance(principle, AlphaAnonymity):
+            sizes.append(principle.k)
+            kept.append(replace(principle, k=1))
+        else:
+            _require_local(principle)
+            kept.append(principle)
+    if not kept:
+        do = "promise a diversity or closeness as well, or use jali.partition for k-anonymity alone"
+        raise InputError("no principle says what batches must keep about the sensitive values", do=do)
+    if not sizes:
+        do = "pass k=10, say; k=1 shows quasi-identifiers as they are, as jali.anatomize does"
+        raise InputError("it was not said how many people must look alike", do=do)
+    whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
+    KAnonymity(max(sizes)).check(whole)
+    return max(sizes), tuple(dict.fromkeys(kept))
+
+
+def _require_local(principle: Principle) -> None:
+    inner = principle.principle if isinstance(principle, MultiAttribute) else principle
+    if principle.scope == "table" and not isinstance(principle, Safety):
+        what = f"{principle!r} judges all groups at once, and batches are formed for one sensitive column at a time"
+        raise InputError(what, do="write Safety(c, k, sensitive=…) for each column")
+    if isinstance(principle, MultiAttribute) and isinstance(inner, (KAnonymity, AlphaAnonymity)):
+        if isinstance(inner, AlphaAnonymity) and inner.k == 1:
+            return
+        raise InputError(
+            f"{principle!r} counts people of a batch, and batches promise only distributions",
+            do="give k as k=…, and MultiAttribute(AlphaAnonymity(alpha, 1)) for the shares",
+        )
+    if not isinstance(inner, ColumnPrinciple) or not principle.monotone:
+        raise InputError(
+            f"{principle!r} is not about the distribution of a sensitive column that mixtures of batches keep",
+            do="promise a diversity or closeness; for presence choose k, or use jali.generalize",
+        )
+
+
+def marginals_of(table: Table, given: Iterable[Sequence[str]]) -> list[Marginal]:
+    """The marginals that are asked for, each once; one of everything is the table `data`, which is there anyway."""
+    quasi, sensitive = ([c.name for c in columns] for columns in (table.quasi, table.sensitive))
+    found: dict[Marginal, None] = {}
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        do = f'write marginals=[["{quasi[0]}", "{sensitive[0]}"]]'
+        raise InputError("marginals are lists of columns", got=repr(given), do=do)
+    for names in given:
+        listed = isinstance(names, Iterable) and not isinstance(names, str)
+        if not listed or not all(isinstance(name, str) for name in names):
+            do = f'write [["{quasi[0]}", "{sensitive[0]}"]]'
+            raise InputError("a marginal is a list of column names", got=repr(names), do=do)
+        for name in names:
+            if name not in quasi + sensitive:
+                raise InputError(
+                    f'a marginal names no column of the table: "{name}"', do=nearest(name, quasi + sensitive)
+                )
+        if len(set(names)) < len(names):
+            raise InputError("a marginal names a column twice", got=", ".join(names))
+        own = tuple(name for name in quasi if name in names)
+        if not own:
+            do = "name at least one quasi-identifier: the sensitive columns alone are in the table of batches"
+            raise InputError("a marginal has no quasi-identifier", got=", ".join(names) or "no column", do=do)
+        found[Marginal(own, any(name in sensitive for name in names))] = None
+    found.pop(Marginal(tuple(quasi), linked=True), None)
+    return list(found)

@@ -1,0 +1,310 @@
+"""Drafts of an ANGEL release: batches and buckets formed in several ways, compared by the KL of what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.core.native import free_name
+from jali.core.progress import Step
+from jali.encoding.frequencies import combine
+from jali.encoding.table import Column, Table
+from jali.errors import InfeasibleError, InputError
+from jali.estimates.boxes import BoxColumn
+from jali.estimates.linked import LinkedEstimate
+from jali.measures.holder import bucket_costs, divergence
+from jali.principles import KAnonymity
+from jali.principles.base import Principle
+from jali.principles.base import show as show_level
+from jali.principles.counts import Ints
+from jali.publish.checks import Marginal
+from jali.publish.generalize import manifest_of, mean_weight
+from jali.releases.base import fresh_order
+from jali.releases.column import Published, publish_exact
+from jali.releases.display import Members, Show, publish_groups
+from jali.releases.linked.angel import Angel
+from jali.releases.linked.private import Assigned, keys_of
+from jali.releases.linked.tables import Contents, GroupTable
+from jali.releases.nodes import holder_cover
+from jali.search.anatomy import deal, dealing
+from jali.search.hilbert import batches_along
+from jali.search.mondrian.mondrian import Split, mondrian
+from jali.search.recode.plan import RecodeShow
+from jali.search.recode.recode import recode_groups
+
+_WORKERS = 4  # tables that are put into order at a time
+
+
+class Draft(NamedTuple):
+    """A table of quasi-identifiers before it is published: what each bucket shows, and the bucket of each record."""
+
+    name: str
+    columns: tuple[Published, ...]  # their codes are (buckets,)
+    bucket: NDArray[np.int32]  # (records,) in the order of the original
+    linked: bool = True  # whether it will show batches
+
+
+def draft(table: Table, name: str, bucket: Ints, shows: Mapping[str, Show], *, linked: bool = True) -> Draft:
+    """The quasi-identifiers that `shows` names, shown bucket by bucket; `bucket` is that of each combination."""
+    f = table.frequencies
+    rows = np.bincount(f.combination, f.rows, minlength=f.combinations).astype(np.int64)
+    codes = [(column, f.codes[:, i]) for i, column in enumerate(table.quasi)]
+    return Draft(name, _shown(codes, bucket, rows, shows), bucket.astype(np.int32)[f.row_combination], linked)
+
+
+def _shown(
+    columns: Iterable[tuple[Column, NDArray[np.integer]]], bucket: Ints, rows: Ints | None, shows: Mapping[str, Show]
+) -> tuple[Published, ...]:
+    """What each bucket shows of its members, whose codes stand beside the columns."""
+    each = np.arange(int(bucket.max()) + 1)
+    return tuple(
+        publish_groups(c, Members(codes.astype(np.int64), bucket, len(each), each, rows), shows[c.name])
+        for c, codes in columns
+        if c.name in shows
+    )
+
+
+def kl_of(assigned: Assigned, data: Draft) -> float:
+    """The KL-divergence of a release with these batches and buckets, over the domain of the table's holder.
+
+    All records of a combination are in one bucket.
+    """
+    table = assigned.table
+    hidden, entry_batch, people = _entries(assigned)
+    f, buckets = table.frequencies, int(data.bucket.max()) + 1
+    bucket = np.zeros(f.combinations, dtype=np.int64)
+    bucket[f.row_combination] = data.bucket
+    both = [(bucket[assigned.combination], buckets), (assigned.batch, assigned.batches)]
+    number, first = combine(both, len(assigned.batch))
+    at = both[0][0][first]
+    shown = tuple(
+        BoxColumn(c.name, c.kind, c.role, holder_cover(c, table[c.name], table.domain), c.codes[at])
+        for c in data.columns
+    )
+    values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
+    there = np.bincount(number, assigned.people).astype(np.int64)
+    weight = _mean_of_batches(table, assigned.of_record)
+    return divergence(
+        LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table
+    )  # fmt: skip
+
+
+def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:
+    """The table of batches: its sensitive columns, the batch of each entry (sorted), and its people."""
+    joint = assigned.table.frequencies.joint
+    keys = [(assigned.batch, assigned.batches), (assigned.value, len(joint))]
+    entry, first = combine(keys, len(assigned.batch))
+    value = assigned.value[first]
+    hidden = [
+        publish_exact(replace(column, codes=joint[value, i])) for i, column in enumerate(assigned.table.sensitive)
+    ]
+    return tuple(hidden), assigned.batch[first], np.bincount(entry, assigned.people).astype(np.int64)
+
+
+def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    mean = mean_weight(table, batch)
+    if mean is None:
+        return None
+    weight = np.zeros(int(batch.max()) + 1)
+    weight[batch] = mean
+    return weight
+
+
+def of_drafts(
+    assigned: Assigned, drafts: Sequence[Draft], principles: tuple[Principle, ...], method: Mapping[str, Any], *,
+    kl: float | None = None,
+) -> Angel:  # fmt: skip
+    """The release of these batches and tables.
+
+    Batches get fresh numbers, and each table a fresh order. The principles must hold, and k in every table. `kl` is
+    that of the first table alone, where it is known already.
+    """
+    table = assigned.table
+    assigned = assigned.renumbered(fresh_order(assigned.batches))
+    numbered = assigned.of_record
+    hidden, entry_batch, people = _entries(assigned)
+    taken = [column.name for column in table.columns] + [n for n in (table.weight_name,) if n]
+    number = free_name("batch", taken)
+    names = (number, free_name("count", [*taken, number]), table.weight_name)
+    with ThreadPoolExecutor(_WORKERS) as pool:  # drawing and sorting an order lets other threads work
+        tables = tuple(pool.map(lambda each: published(table, each, numbered), drafts))
+    contents = Contents(tables, hidden, entry_batch, people, _mean_of_batches(table, numbered), names)
+    told = {"groups": len(tables[0].sizes), "suppressed": 0}
+    manifest = manifest_of(Angel.kind, table, principles, method, **told)
+    manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
+    release = Angel(contents, manifest, origin=table.origin)
+    _require_kept(release)
+    release.remember(keys_of(assigned), numbered)
+    costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None)
+    release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
+    release.verify()
+    return release
+
+
+def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
+    """The table in a fresh order, with its batches or, without them, the mean weights of its buckets."""
+    order = fresh_order(table.records)
+    bucket = drawn.bucket.take(order)
+    columns = tuple(replace(column, codes=column.codes.take(bucket)) for column in drawn.columns)
+    if drawn.linked:
+        return GroupTable(drawn.name, columns, batch.take(order))
+    cells, _ = combine([(c.codes, len(c.labels)) for c in drawn.columns], len(drawn.columns[0].codes))
+    weight = mean_weight(table, cells.astype(np.int64)[drawn.bucket])
+    return GroupTable(drawn.name, columns, None, None if weight is None else weight[order])
+
+
+def _require_kept(release: Angel) -> None:
+    """Raise InputError where given batches or buckets do not keep what is promised."""
+    counts = release.counts()
+    broken = [p for p in release.batch_principles if not bool(p.holds(counts).all())]
+    if broken:
+        reached = ", ".join(f"{p.title} {p.bound} (reach {show_level(p.worst(counts))})" for p in broken)
+        raise InputError(f"the batches do not keep {reached}")
+    for table in release.contents.tables:
+        if int(table.sizes.min()) < release.k:
+            got = f"{int(table.sizes.min())} in the smallest"
+            raise InputError(f'the buckets of "{table.name}" do not have k = {release.k} people each', got=got)
+
+
+def of_groups(
+    table: Table, batch: Ints, buckets: Mapping[tuple[str, ...], Ints], principles: tuple[Principle, ...], *,
+    k: int, shows: Mapping[str, Show], joint_k: bool = False,
+) -> Angel:  # fmt: skip
+    """The release of given batches and buckets: for each table, `data` first, its columns and each record's bucket.
+
+    A table whose columns include a sensitive one shows batches.
+    """
+    sensitive = {column.name for column in table.sensitive}
+    drafts = []
+    for at, (columns, bucket) in enumerate(buckets.items()):
+        own = {name: shows[name] for name in columns if name not in sensitive}
+        linked = at == 0 or not sensitive.isdisjoint(columns)
+        shown = _shown([(c, c.codes) for c in table.quasi], bucket, table.multiplicity, own)
+        drafts.append(Draft("data" if at == 0 else f"marginal-{at}", shown, bucket.astype(np.int32), linked))
+    promised = (KAnonymity(k),) if k > 1 else ()
+    method = {"name": "given", "show": dict(shows), "joint_k": joint_k}
+    return of_drafts(Assigned.of_records(table, batch), drafts, (*principles, *promised), method)
+
+
+class Found(NamedTuple):
+    """A way to publish: batches, buckets, and what they cost."""
+
+    kl: float
+    batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
+    buckets: str
+    assigned: Assigned
+    data: Draft
+
+
+class How(NamedTuple):
+    """How buckets are made and shown."""
+
+    k: int
+    ways: Sequence[str]  # that are tried
+    shows: Mapping[str, Show]
+
+
+def best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: How, step: Step) -> Found:
+    """Of the batches and buckets that are asked for, and plain generalizations, those with the lowest KL."""
+    alike = (KAnonymity(how.k),)
+    tables = [(way, draft(table, "data", bucket, how.shows)) for way, bucket in _bucketed(table, alike, how, step)]
+    lowest: Found | None = None
+    for batches, assigned in _batched(table, required, ways, step):
+        for buckets, data in tables:
+            lowest = _lower(lowest, Found(kl_of(assigned, data), batches, buckets, assigned, data))
+    own = how._replace(ways=tuple(dict.fromkeys((*how.ways, "partition"))))
+    for buckets, group in _bucketed(table, (*required, *alike), own, step):
+        assigned, data = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
+        lowest = _lower(lowest, Found(kl_of(assigned, data), "own", buckets, assigned, data))
+    assert lowest is not None  # a partition is always among them
+    return lowest
+
+
+def _lower(one: Found | None, other: Found) -> Found:
+    return other if one is None or other.kl < one.kl else one
+
+
+def marginal(table: Table, asked: Marginal, name: str, how: How, *, batch: Ints, step: Step) -> Draft:
+    """The table of a marginal, from a k-anonymous partition of its own columns; `batch` is that of each record.
+
+    One that shows no batches is compared as if it showed them: what is judged is how well its boxes fit.
+    """
+    shows = {column: how.shows[column] for column in asked.columns}
+    some = table.with_quasi(shows)
+    found = [
+        draft(some, name, bucket, shows, linked=asked.linked)
+        for _, bucket in _bucketed(some, (KAnonymity(how.k),), how._replace(shows=shows), step)
+    ]
+    if len(found) == 1:
+        return found[0]
+    assigned = Assigned.of_records(some, batch)
+    return min(found, key=lambda each: kl_of(assigned, each))
+
+
+# -- batches ------------------------------------------------------------------------------------------------------
+
+
+def _batched(
+    table: Table, required: tuple[Principle, ...], ways: Sequence[str], step: Step
+) -> Iterator[tuple[str, Assigned]]:
+    """Batches that keep the promises, in each of these ways; of several, those that cannot are left out."""
+    for way in ways:
+        if way == "curve":
+            batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
+            yield way, Assigned.of_records(table, batch)
+        elif way == "partition":
+            yield way, Assigned.of_combinations(table, _cut(table, required, step))
+        else:
+            try:
+                yield way, _dealt(table, required)
+            except (InfeasibleError, InputError):
+                if len(ways) == 1:
+                    raise
+
+
+def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
+    """Batches of people with different values, dealt at random; an error where they do not keep every promise."""
+    whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
+    name, l = dealing(required, whole, table.records)
+    if l < 2:
+        raise InputError("no promise says how many different values a batch needs", do="give a FrequencyDiversity(l)")
+    column = table[name]
+    assigned = Assigned.of_records(table, deal(column.sensitive()[1][column.codes], l, fresh_order(table.records)))
+    broken = [repr(p) for p in required if not bool(p.holds(assigned.counts()).all())]
+    if broken:
+        ways = 'use batches="partition" or "curve"'
+        raise InfeasibleError(f"the batches that anatomy deals do not keep {', '.join(broken)}; {ways}")
+    return assigned
+
+
+# -- buckets ------------------------------------------------------------------------------------------------------
+
+
+def _cut(table: Table, principles: tuple[Principle, ...], step: Step, *, split: Split = "range") -> Ints:
+    """The groups of a strict partition: (combinations,)."""
+    boxes = mondrian(table, principles, split=split, on_step=step)
+    assert boxes.group is not None  # strict
+    return boxes.group
+
+
+def _bucketed(table: Table, principles: tuple[Principle, ...], how: How, step: Step) -> Iterator[tuple[str, Ints]]:
+    """The way, and the bucket of each combination, (combinations,); local recoding judges groups one by one."""
+    for way in how.ways:
+        if way != "recode":
+            yield way, _cut(table, principles, step, split="kl" if way == "partition-kl" else "range")
+        elif all(p.scope == "group" for p in principles):
+            for show in _sought(how.shows):
+                yield way, recode_groups(table, principles, show=show, on_step=step).group
+
+
+def _sought(shows: Mapping[str, Show]) -> tuple[RecodeShow, ...]:
+    """The displays that recoding seeks groups for; intervals are neither nodes nor sets, so both are tried."""
+    displays = {*shows.values()}
+    if displays == {"taxonomy"}:
+        return ("taxonomy",)
+    return ("set",) if displays <= {"set", "pdf"} else ("taxonomy", "set")

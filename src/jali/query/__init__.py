@@ -1,0 +1,1 @@
+"""The small query language: conditions as values, their text, and which values satisfy them."""

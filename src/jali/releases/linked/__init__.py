@@ -1,0 +1,1 @@
+"""Releases of several tables that a number links: buckets and ANGEL."""

@@ -1,0 +1,233 @@
+"""Buckets: quasi-identifiers in one table, sensitive values in another, and only a bucket number between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.core.native import to_native
+from jali.encoding.frequencies import combine
+from jali.encoding.table import Table
+from jali.errors import InputError, InternalError
+from jali.estimates.boxes import BoxColumn
+from jali.estimates.link_join import shuffled_within
+from jali.estimates.linked import LinkedEstimate
+from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
+from jali.principles.base import Principle
+from jali.principles.counts import Counts, Ints
+from jali.releases.base import Manifest, Release, fresh_order
+from jali.releases.column import Published, restored, whole_numbers
+
+Floats = NDArray[np.float64]
+
+
+def counts_on_size(principle: Principle) -> bool:
+    """Whether a promise is about how many people cannot be told apart, which individuals shown one by one can."""
+    inner = principle.principle if isinstance(principle, MultiAttribute) else principle
+    return isinstance(inner, (KAnonymity, AlphaAnonymity))
+
+
+class Contents(NamedTuple):
+    """What the two published tables hold; buckets are counted from 0 here and from 1 where they are published."""
+
+    shown: tuple[Published, ...]  # of the individuals: quasi-identifiers and other columns
+    bucket: Ints  # (rows,)
+    hidden: tuple[Published, ...]  # the sensitive columns of the buckets' entries
+    entry_bucket: Ints  # (entries,) sorted
+    people: Ints  # (entries,)
+    weight: Floats | None = None  # (buckets,) the mean of each
+    names: tuple[str, str, str | None] = ("bucket", "count", None)  # of the number, the count, the weights
+
+    def require_fit(self, *, alike: bool) -> None:
+        """Raise ValueError unless each bucket has as many individuals as values, and each value of it once.
+
+        `alike`: its individuals must also show the same quasi-identifiers.
+        """
+        buckets = int(self.entry_bucket.max(initial=-1)) + 1
+        size = np.bincount(self.entry_bucket, self.people, minlength=buckets)
+        rows = np.bincount(self.bucket, minlength=buckets)
+        if (self.people < 1).any() or not np.array_equal(size, rows) or (rows == 0).any():
+            raise ValueError("the two tables do not have the same people in each bucket")
+        keys = [(self.entry_bucket, buckets), *((c.codes, len(c.labels)) for c in self.hidden)]
+        if len(combine(keys, len(self.people))[1]) < len(self.people):
+            raise ValueError("a bucket names a value twice")
+        keys = [(self.bucket, buckets), *((c.codes, len(c.labels)) for c in self.shown if c.role == "quasi")]
+        if alike and len(combine(keys, len(self.bucket))[1]) > buckets:
+            raise ValueError("the individuals of a bucket can be told apart")
+
+
+class Buckets(Release):
+    """Two tables: who is in which bucket, and how often each bucket has each sensitive value (anatomy)."""
+
+    kind: ClassVar[str] = "buckets"
+
+    def __init__(self, contents: Contents, manifest: Manifest, *, origin: str = "arrow") -> None:
+        self.contents, self.manifest, self.origin = contents, manifest, origin
+        self.rows = len(contents.bucket)
+        self.search: Mapping[str, int] = {}
+        self._assigned: Ints | None = None  # (rows of the original,) the bucket of each, for the holder; never saved
+
+    @property
+    def columns(self) -> tuple[Published, ...]:
+        """The published columns: those of the individuals, then the sensitive ones."""
+        return self.contents.shown + self.contents.hidden
+
+    @property
+    def weight_name(self) -> str | None:
+        """The published column of weights, if there is one."""
+        return self.contents.names[2]
+
+    @property
+    def group_of_rows(self) -> Ints:
+        """The bucket of each individual, counted from 0: its number less one."""
+        return self.contents.bucket
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The individuals with their bucket numbers, and the buckets with their values and counts."""
+        held = self.contents
+        number, count, weights = held.names
+        individuals = {column.name: column.shown() for column in held.shown} | {number: pa.array(held.bucket + 1)}
+        if held.weight is not None and weights is not None:
+            individuals[weights] = pa.array(held.weight[held.bucket])
+        buckets = {number: pa.array(held.entry_bucket + 1)} | {column.name: column.shown() for column in held.hidden}
+        return {"individuals": pa.table(individuals), "buckets": pa.table(buckets | {count: pa.array(held.people)})}
+
+    @property
+    def individuals(self) -> pa.Table:
+        """The published quasi-identifiers of each individual, in published order."""
+        return self.tables["individuals"].select([column.name for column in self.of_role("quasi")])
+
+    @property
+    def groups(self) -> pa.Table:
+        """The buckets: their numbers, and how many rows each has."""
+        size = np.bincount(self.contents.bucket)
+        return pa.table({self.contents.names[0]: pa.array(np.arange(1, len(size) + 1)), "rows": pa.array(size)})
+
+    def frame(self, kind: str | None = None) -> Any:
+        """The published individuals with their bucket numbers, in the kind of frame that came in, or as asked."""
+        return to_native(self.tables["individuals"], self.origin if kind is None else kind)
+
+    def permuted(self, kind: str | None = None) -> Any:
+        """The individuals, each with a sensitive value of the bucket: dealt out anew, at random, at every call.
+
+        It is drawn from the published tables and the system's own randomness, so it says no more than they do: who
+        got which value means nothing, and any number of such tables say nothing either.
+        """
+        held = self.contents
+        entry = shuffled_within(held.entry_bucket, held.people, held.bucket, fresh_order(self.rows))
+        dealt = pa.array(entry)
+        values = self.tables["buckets"].select([column.name for column in held.hidden]).take(dealt)
+        table = self.tables["individuals"]
+        for column in held.hidden:
+            table = table.append_column(column.name, values[column.name])
+        return to_native(table, self.origin if kind is None else kind)
+
+    def assignment(self, table: Table) -> Ints:
+        """The bucket of each row of the original, counted from 0: for its holder, and never saved."""
+        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
+            raise InputError(
+                "only a release that was just made from this table knows where its rows went",
+                do="make it again: what is saved cannot be traced back",
+            )
+        return self._assigned
+
+    def remember(self, assigned: Ints) -> None:
+        """Keep the bucket of each row of the original, in memory only."""
+        self._assigned = assigned
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled release does not know where the original's rows went."""
+        return self.__dict__ | {"_assigned": None}
+
+    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
+        """How many rows share each row's cells in these columns of the individuals: (rows,)."""
+        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
+        return np.bincount(number)[number].astype(np.int64)
+
+    def promised(self, principle: Principle) -> str:
+        """What a promise means where groups are buckets."""
+        return f"where a group is a bucket, {super().promised(principle)}"
+
+    def counts(self) -> Counts:
+        """People by bucket and sensitive value, from the table of buckets."""
+        held = self.contents
+        codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in held.hidden if c.judged is not None]
+        value, first = combine(codes, len(held.people))
+        joint = np.stack([code[first] for code, _ in codes], axis=1)
+        return Counts(
+            int(held.entry_bucket[-1]) + 1, held.entry_bucket, value.astype(np.int64), held.people,
+            tuple(c.judged[0] for c in held.hidden if c.judged is not None), joint.astype(np.int64),
+        )  # fmt: skip
+
+    def verify(self) -> None:
+        """Judge every promise again from the published tables alone, and whether the two tables fit."""
+        try:
+            self.contents.require_fit(alike=any(map(counts_on_size, self.principles)))
+        except ValueError as problem:
+            raise InternalError(f"{problem}; nothing was written: please report this bug") from None
+        super().verify()
+
+    def estimate(self) -> LinkedEstimate:
+        """What an analyst can infer from the two tables."""
+        return self.linked({})
+
+    def linked(self, covers: Mapping[str, Any]) -> LinkedEstimate:
+        """The estimate, with other covers for some columns: for whoever knows more of what cells stand for."""
+        held = self.contents
+        shown, hidden = (
+            [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in columns]
+            for columns in (held.shown, held.hidden)
+        )
+        return LinkedEstimate.from_rows(shown, held.bucket, hidden, held.entry_bucket, held.people, weight=held.weight)
+
+    def columns_facts(self) -> list[dict[str, Any]]:
+        """What the manifest says of each column."""
+        names = zip(("bucket", "count", "weights"), self.contents.names, strict=True)
+        own = [{"name": name, "role": role, "kind": "number"} for role, name in names if name is not None]
+        return [column.to_dict() for column in self.columns] + own
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Buckets:
+        """The release that was saved as these tables."""
+        individuals, buckets = tables["individuals"], tables["buckets"]
+        names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
+        told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
+        number, count, weights = names["bucket"], names["count"], names.get("weights")
+        bucket, entry_bucket = whole_numbers(individuals[number]) - 1, whole_numbers(buckets[number]) - 1
+        contents = Contents(
+            tuple(restored(f, individuals[f["name"]]) for f in told if f["role"] != "sensitive"),
+            bucket,
+            tuple(restored(f, buckets[f["name"]]) for f in told if f["role"] == "sensitive"),
+            entry_bucket,
+            whole_numbers(buckets[count]),
+            None if weights is None else _weights(individuals[weights], bucket),
+            (number, count, weights),
+        )
+        facts = Manifest.from_dict(manifest)
+        contents.require_fit(alike=any(map(counts_on_size, facts.principles)))
+        if (facts.counts["rows"], facts.counts["groups"]) != (len(bucket), int(entry_bucket.max()) + 1):
+            raise ValueError("the manifest counts something else")
+        if (np.diff(entry_bucket) < 0).any():
+            raise ValueError("the buckets are not in order")
+        return cls(contents, facts)
+
+    def __repr__(self) -> str:
+        from jali.releases.summary import bucket_summary
+
+        return bucket_summary(self)
+
+
+def _weights(column: pa.ChunkedArray, bucket: Ints) -> Floats:
+    """The weight of each bucket, which all of its individuals must show."""
+    shown = column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    weight = np.zeros(int(bucket.max(initial=-1)) + 1)
+    weight[bucket] = shown
+    if not np.array_equal(weight[bucket], shown):
+        raise ValueError("a bucket shows two weights")
+    return weight

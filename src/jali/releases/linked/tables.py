@@ -1,0 +1,194 @@
+"""What an ANGEL release publishes: batches of sensitive values, and tables of generalized quasi-identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.encoding.frequencies import combine
+from jali.estimates.hits import runs
+from jali.principles.counts import Counts, Ints
+from jali.releases.column import Published, restored, whole_numbers
+
+Floats = NDArray[np.float64]
+
+SHARES = 2**40
+"""A posterior is judged as so many people: shares are rounded up to one of them, so that what is possible stays so."""
+AT_ONCE = 4_000_000  # pairs of a bucket's batch and a value
+
+
+class GroupTable:
+    """Generalized quasi-identifiers of everybody, in an order of its own; rows of one bucket show the same cells."""
+
+    def __init__(
+        self, name: str, columns: tuple[Published, ...], batch: Ints | None, weight: Floats | None = None
+    ) -> None:
+        self.name, self.columns = name, columns
+        self.batch = batch  # (rows,) counted from 0; None for a marginal without the sensitive columns
+        self.weight = weight  # (rows,) the mean of the bucket; only where there is no batch to say it
+
+    @property
+    def rows(self) -> int:
+        """How many people it shows."""
+        return len(self.columns[0].codes)
+
+    @cached_property
+    def cells(self) -> tuple[NDArray[np.int32], Ints]:
+        """The bucket of each row, as its cells tell, and one row of each bucket."""
+        return combine([(column.codes, len(column.labels)) for column in self.columns], self.rows)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many rows show the same: (buckets,)."""
+        return np.bincount(self.cells[0]).astype(np.int64)
+
+    @cached_property
+    def shares(self) -> tuple[Ints, Ints, Ints]:
+        """People of each bucket in each batch, sorted by bucket: bucket, batch and people, each (pairs,)."""
+        assert self.batch is not None
+        number, first = combine([(self.cells[0], len(self.sizes)), (self.batch, int(self.batch.max()) + 1)], self.rows)
+        people = np.bincount(number).astype(np.int64)
+        return self.cells[0][first].astype(np.int64), self.batch[first], people
+
+    def label(self, bucket: int) -> dict[str, str | None]:
+        """What the rows of a bucket show, by column."""
+        row = int(self.cells[1][bucket])
+        return {column.name: column.labels[int(column.codes[row])].as_py() for column in self.columns}
+
+    def shown(self, batch_name: str, weight_name: str | None) -> pa.Table:
+        """The table as it is published."""
+        data = {column.name: column.shown() for column in self.columns}
+        if self.batch is not None:
+            data[batch_name] = pa.array(self.batch + 1)
+        elif self.weight is not None and weight_name is not None:
+            data[weight_name] = pa.array(self.weight)
+        return pa.table(data)
+
+
+class Contents(NamedTuple):
+    """All that is published; batches are counted from 0 here and from 1 where they are published."""
+
+    tables: tuple[GroupTable, ...]  # the first has every quasi-identifier
+    hidden: tuple[Published, ...]  # the sensitive columns of the batches' entries
+    entry_batch: Ints  # (entries,) sorted
+    people: Ints  # (entries,)
+    weight: Floats | None = None  # (batches,) the mean of each
+    names: tuple[str, str, str | None] = ("batch", "count", None)  # of the number, the count, the weights
+
+    @property
+    def size(self) -> Ints:
+        """People of each batch: (batches,)."""
+        return np.bincount(self.entry_batch, self.people).astype(np.int64)
+
+    def require_fit(self, k: int) -> None:
+        """Raise ValueError unless every table shows the same batches, and each of its rows with k - 1 others."""
+        size = self.size
+        if (self.people < 1).any() or (size == 0).any() or (np.diff(self.entry_batch) < 0).any():
+            raise ValueError("the batches are not in order")
+        keys = [(self.entry_batch, len(size)), *((c.codes, len(c.labels)) for c in self.hidden)]
+        if len(combine(keys, len(self.people))[1]) < len(self.people):
+            raise ValueError("a batch names a value twice")
+        if self.tables[0].batch is None:
+            raise ValueError("the first table has no batches")
+        for table in self.tables:
+            if table.batch is not None and not np.array_equal(np.bincount(table.batch, minlength=len(size)), size):
+                raise ValueError(f'the table "{table.name}" does not have the same people in each batch')
+            if table.rows != int(size.sum()):
+                raise ValueError(f'the table "{table.name}" is about other people')
+            if int(table.sizes.min()) < k:
+                raise ValueError(f'in the table "{table.name}" fewer than {k} people show the same')
+
+    def counts(self) -> Counts:
+        """People by batch and sensitive value."""
+        codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in self.hidden if c.judged is not None]
+        value, first = combine(codes, len(self.people))
+        joint = np.stack([code[first] for code, _ in codes], axis=1)
+        return Counts(
+            int(self.entry_batch[-1]) + 1, self.entry_batch, value.astype(np.int64), self.people,
+            tuple(c.judged[0] for c in self.hidden if c.judged is not None), joint.astype(np.int64),
+        )  # fmt: skip
+
+
+def posterior(table: GroupTable, batches: Counts) -> Counts:
+    """What an attacker believes of somebody whose bucket he knows, as `SHARES` people of each bucket.
+
+    f = Σ over batches of n(bucket, batch) / |bucket| · f(batch): Equation 2 of the ANGEL paper (Tao et al.).
+    """
+    bucket, batch, people = table.shares
+    values, begin = len(batches.joint), np.searchsorted(batches.group, np.arange(batches.groups + 1))
+    share = people / table.sizes[bucket] / batches.size[batch]
+    pairs = np.diff(begin)[batch]
+    cuts = np.searchsorted(np.cumsum(pairs), np.arange(AT_ONCE, int(pairs.sum()), AT_ONCE))
+    parts = []
+    for some in np.split(np.arange(len(pairs)), np.unique(cuts)):
+        size = pairs[some]
+        entry = runs(begin[batch[some]], size)
+        key = np.repeat(bucket[some] * values, size) + batches.value[entry]
+        parts.append(_summed(key, np.repeat(share[some], size) * batches.n[entry]))
+    keys, sums = parts[0]
+    if len(parts) > 1:
+        keys, sums = _summed(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
+    n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
+    return Counts(
+        len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches
+    )  # fmt: skip
+
+
+def _summed(key: Ints, amount: Floats) -> tuple[Ints, Floats]:
+    """The keys that occur, in order, and the sum of the amounts of each, which are positive."""
+    width = int(key.max(initial=-1)) + 1
+    if width <= 4 * len(key) + 1024:  # adding up beats numbering where many of the keys occur
+        sums = np.bincount(key, amount, minlength=width).astype(np.float64, copy=False)
+        keys = np.flatnonzero(sums)
+        return keys, sums[keys]
+    number, first = combine([(key, width)], len(key))
+    return key[first], np.bincount(number, amount, minlength=len(first)).astype(np.float64, copy=False)
+
+
+def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, Any]]) -> Contents:
+    """What these tables hold, by what the manifest says of their columns; a ValueError where they do not fit."""
+    names = {facts["role"]: facts["name"] for facts in columns if "table" not in facts}
+    number, count, weights = names["batch"], names["count"], names.get("weights")
+    told: dict[str, list[Mapping[str, Any]]] = {}
+    for facts in columns:
+        if "table" in facts:
+            told.setdefault(facts["table"], []).append(facts)
+    batches = tables["batches"]
+    if {*tables} != {*told} or next(iter(told)) != "data":
+        raise ValueError("the manifest names other tables")
+    entry_batch = whole_numbers(batches[number]) - 1
+    groups = []
+    for name, own in told.items():
+        if name == "batches":
+            continue
+        table = tables[name]
+        linked = number in table.column_names
+        groups.append(
+            GroupTable(
+                name,
+                tuple(restored(each, table[each["name"]]) for each in own),
+                whole_numbers(table[number]) - 1 if linked else None,
+                None if linked or weights is None else _floats(table[weights]),
+            )
+        )
+    weight = None
+    if weights is not None:
+        shown = _floats(batches[weights])
+        weight = np.zeros(int(entry_batch.max(initial=-1)) + 1)
+        weight[entry_batch] = shown
+        if not np.array_equal(weight[entry_batch], shown):
+            raise ValueError("a batch shows two weights")
+    hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
+    if all(column.judged is None for column in hidden):
+        raise ValueError("the batches have no sensitive column")
+    return Contents(tuple(groups), hidden, entry_batch, whole_numbers(batches[count]), weight, (number, count, weights))
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return found

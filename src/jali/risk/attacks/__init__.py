@@ -1,0 +1,1 @@
+"""What known attacks learn from a release, for whoever holds the original."""

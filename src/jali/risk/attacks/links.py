@@ -1,0 +1,234 @@
+"""Links: which published groups a person with known quasi-identifiers can be in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.builders import Suppress
+from jali.encoding.frequencies import combine
+from jali.encoding.hierarchy import Builder
+from jali.encoding.table import Column, Table
+from jali.errors import InputError, nearest
+from jali.measures.holder import builders
+from jali.principles.counts import Bools, Cells, Floats, Ints
+from jali.releases.base import Release
+from jali.releases.column import Published
+from jali.releases.concealed import Concealed
+from jali.releases.generalized import Generalized
+from jali.releases.marginals import Marginals
+from jali.releases.nodes import holder_sets, node_numbers
+from jali.releases.summary import an
+
+AT_ONCE = 1 << 27
+"""How many pairs of combinations and groups are looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The groups that cover each combination of a table's quasi-identifiers: group[start[c] : start[c + 1]]."""
+
+    start: Ints  # (combinations + 1,)
+    group: Ints  # (links,)
+    rows: Ints  # (links,) published rows of the group that show cells which cover the combination
+
+    @property
+    def groups(self) -> Ints:
+        """How many groups each combination can be in: (combinations,)."""
+        return np.diff(self.start)
+
+    @property
+    def owner(self) -> Ints:
+        """The combination of each link: (links,)."""
+        return np.repeat(np.arange(len(self.start) - 1), self.groups)
+
+    @property
+    def matched(self) -> Ints:
+        """How many published rows match each combination: (combinations,)."""
+        return np.bincount(self.owner, weights=self.rows, minlength=len(self.start) - 1).astype(np.int64)
+
+    @property
+    def only(self) -> Ints:
+        """The one group that a combination can be in, -1 for none or several: (combinations,)."""
+        found = np.full(len(self.start) - 1, -1, dtype=np.int64)
+        alone = self.groups == 1
+        found[alone] = self.group[self.start[:-1][alone]]
+        return found
+
+    def chances(self, cells: Cells) -> Chances:
+        """How likely each combination has each value, by combination and value.
+
+        Pr(s) = Σ_group rows(group) / rows · n(group, s) / n(group): each row that matches may be the person's, and
+        within a group each value may be the row's.
+        """
+        n, place = runs(cells.start, self.group)
+        share = np.repeat(self.rows / cells.size[self.group], n) * cells.n[place]
+        width = len(cells.column)
+        keys, index = np.unique(np.repeat(self.owner, n) * width + cells.value[place], return_inverse=True)
+        owner = keys // width
+        share = np.bincount(index.reshape(-1), weights=share) / self.matched[owner]
+        return Chances(len(self.start) - 1, owner, keys % width, share)
+
+
+class Chances(NamedTuple):
+    """How likely each combination of quasi-identifiers has each value; sorted by both, only what is possible."""
+
+    combinations: int
+    combination: Ints  # (entries,)
+    value: Ints  # (entries,)
+    share: Floats  # (entries,)
+
+    def most_likely(self) -> tuple[Ints, Floats]:
+        """The most likely value of each combination and its chance, -1 and 0 for one that has none: (combinations,)."""
+        order = np.lexsort((self.value, -self.share, self.combination))
+        first = order[np.flatnonzero(np.diff(self.combination[order], prepend=-1))]
+        value, chance = np.full(self.combinations, -1, dtype=np.int64), np.zeros(self.combinations)
+        value[self.combination[first]], chance[self.combination[first]] = self.value[first], self.share[first]
+        return value, chance
+
+
+def links(release: Release, table: Table, holder: Table | None = None, *, told: bool = False) -> Links:
+    """The published groups whose cells cover each combination of the original, or of another table.
+
+    The holder knows what every cell covers. For another table `holder` is the original: what it does not tell of a
+    value follows from the published cells alone, and a cell of which nothing is known may cover anything. With `told`
+    everything follows from the published cells.
+    """
+    quasi, group = quasi_of(release), np.asarray(getattr(release, "group_of_rows", None), dtype=np.int64)
+    return links_to(quasi, group, hidden_groups(release), table, holder, told=told)
+
+
+def hidden_groups(release: Release) -> Bools:
+    """Which published rows are suppressed with their whole group, so that nobody who has a group is among them.
+
+    Where single tuples were suppressed, everybody can be among them, and those rows are a group like any other.
+    """
+    rows = len(np.asarray(getattr(release, "group_of_rows", ())))
+    single = release.manifest.method.get("by") == "tuples"
+    return np.zeros(rows, dtype=bool) if single else getattr(release, "hidden_rows", np.zeros(rows, dtype=bool))
+
+
+def links_to(
+    quasi: tuple[Published, ...], group: Ints, hidden_rows: Bools, table: Table, holder: Table | None,
+    *, told: bool = False,
+) -> Links:  # fmt: skip
+    """The same for rows that show these cells, each in a group; those of hidden rows have no group of their own."""
+    shown, first = combine([(c.codes, len(c.labels)) for c in quasi], len(group))
+    hidden = hidden_rows[first]
+    width = int(group.max()) + 1
+    pairs, rows = np.unique(shown.astype(np.int64) * width + group, return_counts=True)  # shown, and in which groups
+    at = np.searchsorted(pairs // width, np.arange(len(first) + 1)).astype(np.int64)
+    masks = []
+    for column in quasi:
+        theirs = None if holder is None else holder[column.name]
+        covers = _told(column, table[column.name]) if told else _covers(column, table[column.name], theirs)
+        masks.append(np.packbits(covers[:, column.codes[first]], axis=1))  # (values, shown / 8)
+    codes = table.frequencies.codes[:, [_index(table, column.name) for column in quasi]]
+    many, found, covering = [np.zeros(1, dtype=np.int64)], [], []
+    step = max(1, AT_ONCE // len(first))
+    for begin in range(0, len(codes), step):
+        here = codes[begin : begin + step]
+        owner, which = _covered(masks, here)
+        own = np.bincount(owner[~hidden[which]], minlength=len(here)) > 0
+        kept = ~(hidden[which] & own[owner])
+        owner, which = owner[kept], which[kept]
+        n, place = runs(at, which)
+        both, index = np.unique(np.repeat(owner, n) * width + pairs[place] % width, return_inverse=True)
+        many.append(np.bincount(both // width, minlength=len(here)).astype(np.int64))
+        found.append(both % width)
+        covering.append(np.bincount(index.reshape(-1), weights=rows[place], minlength=len(both)).astype(np.int64))
+    return Links(np.cumsum(np.concatenate(many)), np.concatenate(found), np.concatenate(covering))
+
+
+def _covered(masks: list[NDArray[np.uint8]], codes: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """What covers each of these combinations in every column, as pairs; of the bits only those that are set unpack."""
+    covered = masks[0][codes[:, 0]]
+    for column, mask in enumerate(masks[1:], 1):
+        covered &= mask[codes[:, column]]
+    row, byte = np.nonzero(covered)
+    pair, bit = np.nonzero(np.unpackbits(covered[row, byte][:, None], axis=1))
+    return row[pair], byte[pair] * 8 + bit
+
+
+def runs(start: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """How long the run of each of these is, and the places of all runs one after the other."""
+    n = np.diff(start)[which]
+    within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
+    return n, np.repeat(start[which], n) + within
+
+
+def quasi_of(release: Release) -> tuple[Published, ...]:
+    """The published quasi-identifiers; an error for a kind of release that has none row by row."""
+    if getattr(release, "group_of_rows", None) is None:
+        raise InputError(f"rows cannot be looked up in {an(release.kind)} release")
+    return release.of_role("quasi")
+
+
+def _covers(published: Published, column: Column, holder: Column | None) -> Bools:
+    """Which values of a column each published node covers: (values, nodes)."""
+    if holder is None:
+        return _held(published, column)
+    covers = _told(published, column)
+    place = {label: code for code, label in enumerate(holder.labels.to_pylist())}
+    codes = np.array([place.get(label, -1) for label in column.labels.to_pylist()], dtype=np.int64)
+    covers[codes >= 0] = _held(published, holder)[codes[codes >= 0]]
+    return covers
+
+
+def _held(published: Published, column: Column) -> Bools:
+    """For the holder of the original, who knows every value and its hierarchy."""
+    covers = np.zeros((len(column.values), len(published.labels)), dtype=bool)
+    if published.generalized_by_group:
+        start, member = holder_sets(published, column)
+        covers[member, np.repeat(np.arange(len(start) - 1), np.diff(start))] = True
+    else:
+        node = node_numbers(published, column)
+        covers[np.flatnonzero(node >= 0), node[node >= 0]] = True
+    if published.cover_root is not None:
+        covers[:, published.cover_root] = True
+    return covers
+
+
+def _told(published: Published, column: Column) -> Bools:
+    """For everybody: what the published cells say of themselves."""
+    cover = published.cover
+    covers = np.zeros((len(column.values), len(published.labels)), dtype=bool)
+    if bool(cover.known.any()):
+        value, node, _ = cover.density(column.values, published.name, np.zeros(0, dtype=np.int64))
+        covers[value, node] = True
+    covers[:, ~cover.known] = True
+    for anything in (cover.guessed, published.cover_root):
+        if anything is not None:
+            covers[:, anything] = True
+    return covers
+
+
+def _index(table: Table, name: str) -> int:
+    names = [column.name for column in table.quasi]
+    if name not in names:
+        raise InputError(f'the table has no quasi-identifier "{name}"', do=nearest(name, names))
+    return names.index(name)
+
+
+def public_table(release: Release, public: Table | Any, *, judged: bool = False, **reading: Any) -> Table:
+    """A public table as it can be looked up in a release: a Table, or a file or frame with its quasi-identifiers.
+
+    With `judged` it has the hierarchies that the manifest tells of, which the probability of presence follows; without
+    them it may have values that no hierarchy knows. `reading` says how a file is read: its separator and encoding.
+    """
+    if isinstance(public, Table):
+        return public
+    from jali.sources.tables import read, table
+
+    shown = release.of_role("quasi")
+    quasi: dict[str, Builder] = {c.name: Suppress() for c in shown}
+    if isinstance(release, (Concealed, Marginals)) or (judged and isinstance(release, Generalized)):
+        quasi = builders(release)  # what their cells cover follows from hierarchies
+    types = {c.name: c.kind for c in shown}
+    if isinstance(public, (str, Path)):
+        return read(public, quasi=quasi, types=types, **reading)
+    return table(public, quasi=quasi, types=types)

@@ -1,0 +1,1 @@
+"""What an attacker can learn from a release, from its published tables alone."""

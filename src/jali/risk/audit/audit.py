@@ -1,0 +1,314 @@
+"""Audit: what an attacker can learn from a release, a saved release or any frame, from its published tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.builders import suppress
+from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.principles import EntropyDiversity, TCloseness
+from jali.principles.choices import concentrated
+from jali.principles.counts import Cells, Counts, GivenCounts
+from jali.releases.base import Release
+from jali.releases.concealed import Concealed
+from jali.releases.generalized import Generalized
+from jali.releases.linked.angel import RESTS, Angel
+from jali.releases.linked.angel import not_covered as angel_not_covered
+from jali.releases.linked.buckets import Buckets
+from jali.releases.linked.decide import JOINT_TIME
+from jali.releases.load import load
+from jali.releases.marginals import Marginals
+from jali.releases.presence import presence_of
+from jali.releases.summary import ATTACKER, NOT_COVERED, an, buckets_not_covered, not_covered
+from jali.risk.attacks.links import public_table as as_public
+from jali.risk.audit.collection import audit_collection
+from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.disclosure.curve import Curve, Kind, bound_kind
+from jali.risk.disclosure.disclosure import curve
+from jali.risk.joint.figures import JointAudit, JointAudits
+from jali.risk.joint.joint import joint
+
+__all__ = [
+    "NEARLY",
+    "AngelAudit",
+    "Audit",
+    "Homogeneity",
+    "OtherAudit",
+    "SensitiveAudit",
+    "audit",
+    "figures",
+]
+
+MOST_L = 20
+"""Up to which l the recursive diversity is reported."""
+FACTS = range(14)
+"""For how many facts that an attacker knows the maximum disclosure is reported."""
+QUICK = 10.0
+"""How many seconds an audit looks at all tables of an ANGEL release together, if k was not asked for all together."""
+SMALL = (2, 3, 5, 10, 20)
+"""Group sizes below which the share of people is reported."""
+
+
+@overload
+def audit(what: list[Any] | tuple[Any, ...]) -> JointAudit | JointAudits: ...
+
+
+@overload
+def audit(
+    what: Release | str | Path | Any,
+    *,
+    quasi: Iterable[str] | None = None,
+    sensitive: Iterable[str] | Mapping[str, Any] = (),
+    person: str | None = None,
+    public_table: Table | Any = None,
+) -> Audit: ...
+
+
+def audit(
+    what: Release | str | Path | Any,
+    *,
+    quasi: Iterable[str] | None = None,
+    sensitive: Iterable[str] | Mapping[str, Any] = (),
+    person: str | None = None,
+    public_table: Table | Any = None,
+) -> Audit | JointAudit | JointAudits:
+    """What an attacker who knows the quasi-identifiers can learn from a release, a saved release or any frame.
+
+    For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own. Of a list of releases of one
+    table it says what an attacker who holds them all can learn. `public_table`, a table, frame or file with everybody,
+    is what presence is judged beside.
+    """
+    if public_table is not None and (isinstance(what, (list, tuple)) or not isinstance(what, (str, Path, Release))):
+        raise InputError("presence is judged for one release", do="leave public_table= out")
+    if isinstance(what, (list, tuple)):
+        if quasi is not None or sensitive or person is not None:
+            raise InputError("releases know their columns", do="leave quasi=, sensitive= and person= out")
+        return joint(what)
+    if isinstance(what, (str, Path)):
+        what = load(what)
+    if isinstance(what, Release):
+        return _audit_release(what) if public_table is None else _audit_beside(what, public_table)
+    table = _as_table(what, quasi, sensitive, person)
+    frequencies = table.frequencies
+    counts = frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations)
+    named = table.person_name is not None
+    notes = _notes(person_named=named, spread=frequencies.spread_people, not_covered=NOT_COVERED[:1])
+    return figures(counts, notes=notes + _assumed(counts))
+
+
+def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
+    if isinstance(what, Table):
+        return what
+    if quasi is None and not hasattr(what, "columns"):
+        takes = "audit takes a release, its folder, a list of releases, a jali table or a frame"
+        raise InputError(takes, got=type(what).__name__)
+    if quasi is None:
+        do = 'audit(frame, quasi=["age", "zip"], sensitive=["disease"])'
+        raise InputError("to audit a frame, name its columns", do=do)
+    if isinstance(quasi, str):
+        raise InputError("quasi must be a list of column names", got=f'"{quasi}"', do=f'write quasi=["{quasi}"]')
+    from jali.sources.tables import table
+
+    return table(what, quasi={name: suppress() for name in quasi}, sensitive=sensitive, person=person)
+
+
+def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) -> tuple[str, ...]:
+    """What the figures assume, and what they do not speak of."""
+    notes = [f"the figures are for {ATTACKER}"]
+    if not person_named:
+        notes.append("one row per person was assumed")
+    if spread:
+        notes.append(
+            "not covered: whoever knows several groups that one person's rows are in can narrow that person down"
+        )
+    return (*notes, *(f"not covered: {text}" for text in not_covered))
+
+
+def _audit_beside(release: Release, public: Table | Any) -> Audit:
+    """The audit of a release, and the presence of everybody in the public table."""
+    if not isinstance(release, Generalized):
+        do = "try the attack instead: jali.attacks(release, original, public=…)"
+        raise InputError(f"the probability of presence is not defined for {an(release.kind)} release", do=do)
+    table = as_public(release, public, judged=True)
+    if isinstance(release, Concealed):
+        return _audit_release(release.beside(table))
+    return replace(_audit_release(release), presence=presence_of(release, table))
+
+
+def _assumed(counts: Counts) -> tuple[str, ...]:
+    """What the figures of sensitive values assume where people have several."""
+    notes = []
+    if any(not counts.cells(column.name).one_value for column in counts.sensitive):
+        notes.append(
+            "where people have several values, the figures are for the most concentrated choice of one value for each "
+            "person that the counts allow"
+        )
+    if isinstance(counts, GivenCounts) and counts.bounded:
+        names = ", ".join(counts.bounded)
+        notes.append(f"no promise counts the people by value of {names}: as many as its rows allow were assumed")
+    return tuple(notes)
+
+
+def _audit_release(release: Release) -> Audit:
+    if isinstance(release, Marginals):
+        return audit_collection(release, MOST_L)
+    if isinstance(release, Angel):
+        return _audit_angel(release)
+    counts = release.counts()
+    kept = release.kept()
+    named = not release.manifest.counts.get("one_row_per_person_assumed", True)
+    spread = int(counts.size.sum()) > int(release.manifest.counts.get("people", 0))
+    other = _other(release) if isinstance(release, (Generalized, Buckets)) else None
+    limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
+    limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
+    unjudged = [repr(p) for p in release.principles if repr(p) not in kept]
+    limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
+    notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
+    found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
+    if isinstance(release, Concealed) and kept:
+        return replace(found, presence=release.presence())
+    return _told_apart(found, release) if isinstance(release, Buckets) else found
+
+
+def _audit_angel(release: Angel) -> Audit:
+    """The figures of batches, of the tables beside them, and of what follows from all of them together."""
+    counts, tables = release.counts(), release.contents.tables
+    kept = {repr(p): bool(p.holds(counts).all()) for p in release.batch_principles}
+    k = min(int(table.sizes.min()) for table in tables)
+    kept |= {repr(p): k >= release.k for p in release.principles if p not in release.batch_principles}
+    asked = bool(release.manifest.method.get("joint_k"))
+    check = release.joint_check(seconds=JOINT_TIME if asked else QUICK)
+    kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
+    assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
+    notes = _notes(person_named=not assumed, spread=False, not_covered=angel_not_covered(release))
+    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=bound_kind(release))
+    size = tables[0].sizes
+    mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
+    together = AngelAudit(
+        smallest_batch=found.k,
+        posterior={
+            repr(p): (min if p.better == "higher" else max)(p.worst(each) for each in mixed)
+            for p in release.mixed_principles
+        },
+        largest_share={s.name: max(_largest(each, s.name) for each in mixed) for s in counts.sensitive},
+        tables=len(tables),
+        joint=check.cell,
+        joint_keeps_k=check.kept,
+        k=release.k,
+    )
+    return replace(
+        found, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
+        below={bound: float(size[size < bound].sum()) / release.rows for bound in SMALL},
+    )  # fmt: skip
+
+
+def _largest(counts: Counts, name: str) -> float:
+    """The largest share of one value in any group."""
+    cells = counts.cells(name)
+    return float((cells.largest(cells.n) / counts.size).max())
+
+
+def _told_apart(audit: Audit, release: Buckets) -> Audit:
+    """The figures of buckets: people are told apart by the quasi-identifiers they show, not by their bucket."""
+    shared = release.shared_by(release.of_role("quasi"))
+    return replace(
+        audit,
+        k=int(shared.min()),
+        highest_risk=1.0 / int(shared.min()),
+        average_risk=float((1.0 / shared).mean()),
+        below={bound: float((shared < bound).mean()) for bound in SMALL},
+        smallest_bucket=audit.k,
+    )
+
+
+def _other(release: Generalized | Buckets) -> OtherAudit | None:
+    columns = release.of_role("other")
+    if not columns:
+        return None
+    shared = release.shared_by(release.of_role("quasi") + columns)
+    alone = int((shared == 1).sum())
+    return OtherAudit(tuple(c.name for c in columns), int(shared.min()), alone, alone / release.rows)
+
+
+def figures(
+    counts: Counts,
+    *,
+    kept: Mapping[str, bool] | None = None,
+    other: OtherAudit | None = None,
+    notes: tuple[str, ...] = (),
+    disclosed: Kind | None = "exact",
+) -> Audit:
+    """All figures of an audit, from counts; `disclosed` says what their maximum disclosure is of what was published."""
+    size = counts.size[counts.size > 0]
+    people = int(size.sum())
+    return Audit(
+        k=int(size.min()),
+        groups=len(size),
+        people=people,
+        average_size=people / len(size),
+        highest_risk=1.0 / int(size.min()),
+        average_risk=len(size) / people,
+        below={bound: float(size[size < bound].sum()) / people for bound in SMALL},
+        sensitive=tuple(_sensitive(counts, column.name, disclosed) for column in counts.sensitive),
+        kept=kept or {},
+        other=other,
+        notes=notes,
+    )
+
+
+def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAudit:
+    cells = counts.cells(name)
+    largest, size = cells.largest(cells.n), counts.size
+    filled = size > 0
+    largest, size = largest[filled], size[filled]
+    chosen = concentrated(cells)
+    distinct = np.diff(chosen.start)[filled]
+    same = largest == size
+    nearly = largest * 20 >= size * 19
+    ordered, comparable = cells.column.ordered and len(cells.column) > 1, counts.one_value(name)
+    return SensitiveAudit(
+        column=name,
+        distinct_l=int(distinct.min()),
+        entropy_l=EntropyDiversity(1, sensitive=name).worst(counts),
+        recursive_c=_recursive(chosen, int(distinct.min())),
+        t=TCloseness(1, sensitive=name).worst(counts) if comparable else None,
+        t_ordered=TCloseness(1, distance="ordered", sensitive=name).worst(counts) if ordered and comparable else None,
+        largest_share=float((largest / size).max()),
+        homogeneous=_people(same, size),
+        nearly_homogeneous=_people(nearly, size),
+        disclosure=_disclosure(counts, name, disclosed),
+    )
+
+
+def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Curve | None:
+    """The maximum disclosure; none where people have several rows or there are no groups of people."""
+    if disclosed is None or counts.several_rows:
+        return None
+    return replace(curve(counts, FACTS, sensitive=name), kind=disclosed)
+
+
+def _people(which: NDArray[np.bool_], size: NDArray[np.int64]) -> Homogeneity:
+    return Homogeneity(int(which.sum()), int(size[which].sum()))
+
+
+def _recursive(cells: Cells, fewest: int) -> dict[int, float]:
+    """What c must exceed for each l up to one more than a group has values at the least: r₁ / (r_l + … + r_m)."""
+    order = np.lexsort((-cells.n, cells.group))
+    before = np.concatenate([[0], np.cumsum(cells.n[order])])  # people in the cells before each, groups in a row
+    start, end = cells.start[:-1], cells.start[1:]
+    filled = end > start
+    start, end = start[filled], end[filled]
+    most = cells.n[order][start]
+    result = {}
+    for l in range(2, min(fewest, MOST_L) + 2):
+        tail = before[end] - before[np.minimum(start + l - 1, end)]
+        with np.errstate(divide="ignore"):
+            result[l] = float(np.max(most / tail))
+    return result

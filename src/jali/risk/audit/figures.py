@@ -1,0 +1,242 @@
+"""The figures of an audit, and how they print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jali.core.text import element, html_table, joined, lines_of
+from jali.errors import InputError
+from jali.releases.linked.join import JointCell
+from jali.releases.presence import Presence
+from jali.releases.summary import many
+from jali.risk.disclosure.curve import Curve
+
+SHOWN_FACTS = 4
+"""Fewer facts than this are shown when an audit prints itself."""
+NEARLY = 0.95
+"""From which share of one value on a group counts as nearly homogeneous."""
+
+
+@dataclass(frozen=True)
+class Homogeneity:
+    """Groups in which (nearly) everybody has the same value, and the people in them."""
+
+    groups: int
+    people: int
+
+    def __str__(self) -> str:
+        return f"{many(self.groups, 'group')}, {many(self.people, 'person', 'people')}"
+
+
+@dataclass(frozen=True)
+class SensitiveAudit:
+    """What groups give away of one sensitive column."""
+
+    column: str
+    distinct_l: int
+    entropy_l: float
+    recursive_c: Mapping[int, float]  # the c that recursive (c, l)-diversity must exceed, for each l
+    t: float | None  # None where the whole table has no one distribution, or it was not published
+    t_ordered: float | None
+    largest_share: float
+    homogeneous: Homogeneity | None  # None where there are no groups
+    nearly_homogeneous: Homogeneity | None
+    disclosure: Curve | None = None  # None where it is not defined
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts; a c that no finite number exceeds is None."""
+        finite = {str(k): (c if math.isfinite(c) else None) for k, c in self.recursive_c.items()}
+        return {
+            "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "recursive_c": finite, "t": self.t,
+            "t_ordered": self.t_ordered, "largest_share": self.largest_share,
+            "homogeneous": _plain(self.homogeneous), "nearly_homogeneous": _plain(self.nearly_homogeneous),
+            "disclosure": None if self.disclosure is None else self.disclosure.to_dict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OtherAudit:
+    """Whether columns that were published untouched single people out within their groups."""
+
+    columns: tuple[str, ...]
+    smallest: int  # rows that share quasi-identifiers and these columns, at the least
+    alone: int  # rows that share them with nobody
+    alone_share: float
+
+
+@dataclass(frozen=True)
+class AngelAudit:
+    """What batches and buckets give away together, and what the batch number joins."""
+
+    smallest_batch: int  # people
+    posterior: Mapping[str, float]  # the weakest level of any bucket's mixture of batches, by promise
+    largest_share: Mapping[str, float]  # the most that an attacker believes in one value of a bucket, by column
+    tables: int  # of quasi-identifiers, with or without batches
+    joint: JointCell | None  # of the cells that some tables certainly share, those with the fewest people
+    joint_keeps_k: bool | None  # whether no such cells have fewer than k people; None where it was not decided in time
+    k: int  # what was promised for each table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts."""
+        joint = None if self.joint is None else self.joint.to_dict()
+        return vars(self) | {
+            "posterior": dict(self.posterior), "largest_share": dict(self.largest_share), "joint": joint,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The figures of an audit; attributes of a single sensitive column stand at the top."""
+
+    k: int
+    groups: int | None  # None for marginals, which have no groups; sizes and risks likewise
+    people: int
+    average_size: float | None
+    highest_risk: float | None
+    average_risk: float | None
+    below: Mapping[int, float]  # share of people in groups smaller than each size
+    sensitive: tuple[SensitiveAudit, ...] = ()
+    kept: Mapping[str, bool] = field(default_factory=dict)  # each promise of a release, judged again
+    other: OtherAudit | None = None
+    notes: tuple[str, ...] = ()
+    smallest_bucket: int | None = None  # people; where groups are buckets, and k counts who shows the same
+    angel: AngelAudit | None = None  # where groups are batches
+    presence: Presence | None = None  # of the people of a public table, where there is one
+
+    def __getattr__(self, name: str) -> Any:
+        """A sensitive column's figure, or a mapping by column where there are several."""
+        if name.startswith("_") or name not in SensitiveAudit.__dataclass_fields__ or name == "column":
+            raise AttributeError(name)
+        if len(self.sensitive) == 1:
+            return getattr(self.sensitive[0], name)
+        if not self.sensitive:
+            raise InputError(f"no sensitive column was audited, so there is no {name}", do='name one: sensitive=["…"]')
+        return {s.column: getattr(s, name) for s in self.sensitive}
+
+    @property
+    def holds(self) -> bool:
+        """Whether every promise of the release was found kept."""
+        return all(self.kept.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain nested dicts with the attributes' names at the top."""
+        result: dict[str, Any] = {
+            "k": self.k, "groups": self.groups, "people": self.people, "average_size": self.average_size,
+            "highest_risk": self.highest_risk, "average_risk": self.average_risk,
+            "below": {str(size): share for size, share in self.below.items()},
+        }  # fmt: skip
+        columns = {s.column: s.to_dict() for s in self.sensitive}
+        for name in next(iter(columns.values()), {}):
+            by_column = {column: figures[name] for column, figures in columns.items()}
+            result[name] = next(iter(by_column.values())) if len(by_column) == 1 else by_column
+        if self.smallest_bucket is not None:
+            result["smallest_bucket"] = self.smallest_bucket
+        if self.angel is not None:
+            result["angel"] = self.angel.to_dict()
+        if self.presence is not None:
+            result["presence"] = self.presence.to_dict()
+        if self.other is not None:
+            result["other"] = vars(self.other) | {"columns": list(self.other.columns)}
+        return result | {"kept": dict(self.kept), "holds": self.holds, "notes": list(self.notes)}
+
+    def __repr__(self) -> str:
+        return "\n".join(lines_of(_rows(self)) + [f"note: {note}" for note in self.notes])
+
+    def _repr_html_(self) -> str:
+        table = html_table(("Figure", "Value"), _rows(self), caption="Audit", numbers=(1,), named=True)
+        return joined([table, *(element("p", f"Note: {note}") for note in self.notes)])
+
+
+def _rows(audit: Audit) -> list[tuple[str, str]]:
+    bucket, group = audit.smallest_bucket, "group" if audit.smallest_bucket is None else "bucket"
+    if audit.angel is not None:
+        bucket, group = audit.angel.smallest_batch, "batch"
+    smallest = "of the marginals together" if audit.groups is None else "people in the smallest group"
+    rows = [
+        ("people", f"{audit.people:,}"),
+        ("batches" if group == "batch" else f"{group}s", _defined(audit.groups, ",")),
+        *([(f"k ({smallest})", f"{audit.k:,}")] if bucket is None else []),
+        *([(f"people in the smallest {group}", f"{bucket:,}")] if bucket is not None else []),
+        (f"people in a {group} on average", _defined(audit.average_size, ",.1f")),
+        *([("k (people who show the same, at least)", f"{audit.k:,}")] if bucket is not None else []),
+        ("re-identification risk, highest", _defined(audit.highest_risk, ".4f")),
+        ("re-identification risk, average", _defined(audit.average_risk, ".4f")),
+    ]
+    few = "people in groups below" if bucket is None else "people who show the same as others, below"
+    rows += [(f"{few} {size}", f"{share:.2%}") for size, share in audit.below.items()]
+    for s in audit.sensitive:
+        rows.append((f"— {s.column} —", ""))
+        rows += [
+            (f"distinct values in a {'cell' if audit.groups is None else group}, at least", str(s.distinct_l)),
+            ("entropy diversity, at least", f"{s.entropy_l:.4f}"),
+            ("largest share of one value", f"{s.largest_share:.4f}"),
+            ("t (equal distance)", _defined(s.t, ".4f")),
+        ]
+        rows += [] if s.t_ordered is None else [("t (ordered distance)", f"{s.t_ordered:.4f}")]
+        rows += [(f"recursive diversity, l = {k}", _c(c)) for k, c in list(s.recursive_c.items())[:6]]
+        rows += [
+            ("everybody has the same value in", _defined(s.homogeneous)),
+            (f"at least {NEARLY:.0%} have the same value in", _defined(s.nearly_homogeneous)),
+            *_disclosed(s.disclosure),
+        ]
+    if audit.other is not None:
+        shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
+        rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
+    rows += [] if audit.angel is None else [("— batches and buckets together —", ""), *together(audit.angel)]
+    rows += [] if audit.presence is None else [("— presence beside the public table —", ""), *present(audit.presence)]
+    rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
+    return rows
+
+
+def present(presence: Presence) -> list[tuple[str, str]]:
+    """How surely somebody of the public table is in the release, figure by figure in words."""
+    return [
+        ("people of the public table", f"{len(presence.probabilities):,}"),
+        ("probability of being in the release, least", f"{presence.low:.4g}"),
+        ("probability of being in the release, greatest", f"{presence.high:.4g}"),
+        ("people certainly not in it, whom no cell covers", f"{presence.outside:,}"),
+    ]
+
+
+def _disclosed(disclosure: Curve | None) -> list[tuple[str, str]]:
+    """How sure an attacker with few facts is, up to the number that tells all."""
+    if disclosure is None:
+        return [("sure of a value, with more facts", "not defined")]
+    rows = []
+    least = "at most " if disclosure.kind == "at most" else ""
+    for k, sure in zip(disclosure.k[1:SHOWN_FACTS], disclosure.implications[1:], strict=False):
+        rows.append((f"sure of a value, with {many(k, 'more fact')}", f"{least}{sure:.4f}"))
+        if sure == 1:
+            break
+    return rows
+
+
+def _defined(figure: object, form: str = "") -> str:
+    return "not defined" if figure is None else format(figure, form)
+
+
+def _plain(found: Homogeneity | None) -> dict[str, int] | None:
+    return None if found is None else dict(vars(found))
+
+
+def together(angel: AngelAudit) -> list[tuple[str, str]]:
+    """What batches and buckets give away together, figure by figure in words."""
+    rows = [(f"weakest mixture of batches, {name}", f"{level:.4f}") for name, level in angel.posterior.items()]
+    rows += [
+        (f"largest belief in one value of {name}, knowing the bucket", f"{share:.4f}")
+        for name, share in angel.largest_share.items()
+    ]
+    if angel.tables > 1:
+        joint = "nobody" if angel.joint is None else str(angel.joint)
+        rows.append((f"smallest certain cell of {angel.tables} tables together", joint))
+        broken = f"NO, k = {angel.k} holds in each table only"
+        said = {True: "yes", False: broken, None: "not decided in time: take it as no"}
+        rows.append(("all tables together keep k", said[angel.joint_keeps_k]))
+    return rows
+
+
+def _c(c: float) -> str:
+    return "for no c" if math.isinf(c) else f"for c above {c:.4g}"

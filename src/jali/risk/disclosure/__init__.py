@@ -1,0 +1,1 @@
+"""The most that an attacker who knows k more facts can learn."""

@@ -1,0 +1,1 @@
+"""What an attacker learns who holds two releases of one table."""

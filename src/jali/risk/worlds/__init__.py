@@ -1,0 +1,1 @@
+"""The chance of a fact over all worlds that a release allows."""

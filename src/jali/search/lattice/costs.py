@@ -1,0 +1,194 @@
+"""What a lattice node costs the analyst, from its tally; the suppressed group counts as published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.encoding.table import Table
+from jali.search.lattice.minimal import Levels
+from jali.search.lattice.tally import Tally, added
+
+Metric = Literal["kl", "discernibility", "average", "height", "loss"]
+METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The five measures of a node; lower is better in each."""
+
+    kl: float
+    discernibility: float
+    average: float
+    height: float
+    loss: float
+
+
+class Costing:
+    """Prices the nodes of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        frequencies = table.frequencies
+        self.total = float(frequencies.weight.sum())
+        self.rows = int(frequencies.rows.sum())
+        share = _merged_weight(table) / self.total
+        self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
+        self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
+        self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
+        self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
+        self._mean_shares: list[list[float]] = []  # (column, level): its mean over the rows
+        codes = frequencies.codes
+        by_combination = added(frequencies.combination, frequencies.weight, len(codes))
+        rows = added(frequencies.combination, frequencies.rows, len(codes))
+        for at, column in enumerate(table.quasi):
+            hierarchy = table.hierarchy(column.name)
+            mask = column.mask(table.domain)
+            sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
+            self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
+            weight = np.bincount(codes[:, at], weights=by_combination, minlength=len(mask)) / self.total
+            maps = hierarchy.maps
+            self._mean_log_areas.append(
+                [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
+            )
+            whole = max(float(mask.sum()) - 1, 1.0)
+            self._shares.append([(s - 1) / whole for s in sizes])
+            held = np.bincount(codes[:, at], weights=rows, minlength=len(mask)) / self.rows
+            self._mean_shares.append([float(held @ share[m]) for share, m in zip(self._shares[-1], maps, strict=True)])
+        self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
+
+    def log_area(self, tally: Tally) -> Floats:
+        """The logarithm of how many quasi-identifier points each group covers: (groups,)."""
+        result = np.zeros(tally.groups)
+        for column, level in enumerate(tally.levels):
+            if level:
+                result += self._log_areas[column][level][tally.codes[column]]
+        return result
+
+    def prices(self, tally: Tally, hidden: Bools) -> Costs:
+        """All costs of a node when the groups in `hidden` are suppressed."""
+        return Costs(**{metric: self.price(tally, hidden, metric) for metric in METRICS})
+
+    def price(self, tally: Tally, hidden: Bools, metric: Metric) -> float:
+        """One cost of a node when the groups in `hidden` are suppressed."""
+        return float(getattr(self, metric)(tally, hidden))
+
+    def unsuppressed(self, metric: Metric, levels: Levels, amounts: Floats) -> float:
+        """One cost of a node when nothing is suppressed, from the its groups' rows or, for KL, its cells' weights.
+
+        Where rows are published with the mean weight of their group, KL is at least so much.
+        """
+        if metric == "kl":
+            return self._kl_at_least(levels, amounts)
+        if metric == "height":
+            return float(sum(levels))
+        if metric == "loss":
+            return _mean_loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
+        return _dot(amounts, amounts) if metric == "discernibility" else self.rows / int(np.count_nonzero(amounts))
+
+    def _kl_at_least(self, levels: Levels, cells: Floats) -> float:
+        """The least KL-divergence of a node, from the weights of its cells; never less further up the lattice.
+
+        Whatever is inferred is constant over each box and value, and among such distributions the table's own shares of
+        boxes and values, spread evenly, come closest (Gibbs).
+        """
+        area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
+        return self.entropy_term + float(np.log(self.total)) - _dot(cells, np.log(cells)) / self.total + area
+
+    def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
+        """For each entry the sum of its cell: several people of a group may have the same value."""
+        if tally.person is None:
+            return amount
+        cell = tally.group * (int(tally.value.max(initial=0)) + 1) + tally.value
+        _, index = np.unique(cell, return_inverse=True)
+        return added(index, amount)[index]
+
+    def discernibility(self, tally: Tally, hidden: Bools) -> float:
+        """The sum over rows of their group's rows; a suppressed row costs the whole table."""
+        sizes = tally.rows[~hidden].astype(np.float64)
+        return _dot(sizes, sizes) + float(tally.rows[hidden].sum()) * self.rows
+
+    def average(self, tally: Tally, hidden: Bools) -> float:
+        """Rows per group; the suppressed rows are one group."""
+        return self.rows / (int((~hidden).sum()) + bool(hidden.any()))
+
+    def height(self, tally: Tally, hidden: Bools) -> float:
+        """Steps of generalization."""
+        return float(sum(tally.levels))
+
+    def kl(self, tally: Tally, hidden: Bools) -> float:
+        """The KL-divergence in nats between the table and what the node lets an analyst infer.
+
+        Each row is spread evenly over its box; suppressed rows over everything, so they add to every box.
+        """
+        weight = tally.weight
+        density = self._density(tally, hidden)
+        density[weight == 0] = 1.0  # rows of weight 0 say nothing
+        return self.entropy_term - _dot(weight, np.log(density)) / self.total
+
+    def _density(self, tally: Tally, hidden: Bools) -> Floats:
+        """F* at each entry: the mass that a point of the entry's group and value receives."""
+        entry_mass = tally.entry_rows.astype(np.float64)
+        if self.table.weight is not None:  # rows are published with the mean weight of their group
+            mean = added(tally.group, tally.weight, tally.groups) / tally.rows
+            if hidden.any():
+                held = tally.rows[hidden]
+                mean[hidden] = float(mean[hidden] @ held) / float(held.sum())
+            entry_mass = entry_mass * mean[tally.group]
+        entry_mass = self._by_cell(tally, entry_mass)
+        density = entry_mass * np.exp(-self.log_area(tally))[tally.group] / self.total
+        covered = hidden[tally.group]
+        if covered.any():
+            everywhere = self._everywhere(tally, covered, entry_mass)
+            density = np.where(covered, 0.0, density) + everywhere[tally.value]
+        return density
+
+    def _everywhere(self, tally: Tally, covered: Bools, entry_mass: Floats) -> Floats:
+        """What the suppressed rows give to every point, by sensitive value."""
+        group, value = tally.group[covered], tally.value[covered]
+        mass = entry_mass[covered]
+        if tally.person is not None:
+            _, first = np.unique(group * (int(tally.value.max(initial=0)) + 1) + value, return_index=True)
+            value, mass = value[first], mass[first]
+        summed = added(value, mass, int(tally.value.max(initial=0)) + 1)
+        return summed * (math.exp(-self.log_domain) / self.total)
+
+    def loss(self, tally: Tally, hidden: Bools) -> float:
+        """ARX's loss: the geometric mean over columns of 1 + the mean share of values covered, minus 1."""
+        return _mean_loss(self.column_losses(tally, hidden))
+
+    def column_losses(self, tally: Tally, hidden: Bools) -> list[float]:
+        """For each quasi-identifier the mean over rows of (values covered − 1) / (values − 1)."""
+        result = []
+        for column, level in enumerate(tally.levels):
+            share = self._shares[column][level][tally.codes[column]]
+            share = np.where(hidden, self._shares[column][-1][0], share)
+            result.append(float(share @ tally.rows) / self.rows)
+        return result
+
+
+def _mean_loss(shares: list[float]) -> float:
+    return float(math.prod(1.0 + share for share in shares) ** (1.0 / len(shares)) - 1.0)
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    """The sum of products, added up here: to share so few among threads, as `@` does, takes longer than the sum."""
+    return float((one * other).sum())
+
+
+def _merged_weight(table: Table) -> Floats:
+    """The weight of each distinct combination × sensitive value (persons merged)."""
+    frequencies = table.frequencies
+    if frequencies.person is None:
+        return frequencies.weight[frequencies.weight > 0]
+    cell = frequencies.combination * len(frequencies.joint) + frequencies.value
+    _, index = np.unique(cell, return_inverse=True)
+    weight = added(index, frequencies.weight)
+    return weight[weight > 0]

@@ -1,0 +1,299 @@
+"""Full-domain generalization: the lattice of levels, all minimal nodes, and the best node under a budget."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from jali.core.progress import Step
+from jali.core.text import html_table
+from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError, nearest
+from jali.principles.base import Principle, hold, show
+from jali.search.common import (
+    Partition,
+    breaking,
+    first_union_that_holds,
+    levels_of,
+    merging_never_breaks,
+    require_feasible,
+)
+from jali.search.lattice.costs import METRICS, Bools, Costing, Metric
+from jali.search.lattice.minimal import Levels, below, frontier
+from jali.search.lattice.tally import Roller, Tallies, Tally
+
+Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
+
+LARGEST = 200_000
+"""The largest lattice that is searched; a larger one wants partitioning, or fewer levels."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A full-domain generalization: a level for each quasi-identifier, and what it costs."""
+
+    levels: Mapping[str, int]
+    groups: int
+    smallest: int  # rows of its smallest group
+    suppressed: int  # rows
+    kl: float
+    discernibility: float
+    average: float
+    height: float
+    loss: float
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{name} {level}" for name, level in self.levels.items())
+        return f"Node({levels}: {self.groups} groups, KL {self.kl:.4f})"
+
+
+class Nodes(list[Node]):
+    """The minimal nodes of a lattice, which also know how high it is and which nodes keep the promises.
+
+    Above a minimal node every node keeps them where the principles are monotone; otherwise `satisfied` lists them.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], top: Mapping[str, int], satisfied: frozenset[Levels] | None = None
+    ) -> None:
+        super().__init__(nodes)
+        self.top, self.satisfied = dict(top), satisfied
+
+    def keeps(self, levels: Levels) -> bool:
+        """Whether the node at these levels, in the order of `top`, keeps the promises."""
+        if self.satisfied is not None:
+            return levels in self.satisfied
+        return any(below(tuple(node.levels[name] for name in self.top), levels) for node in self)
+
+    def _repr_html_(self) -> str:
+        figures = ("Groups", "Smallest", "KL", "Discernibility", "Loss")
+        rows = [
+            (*node.levels.values(), f"{node.groups:,}", f"{node.smallest:,}", f"{node.kl:.4f}",
+             f"{node.discernibility:,.0f}", f"{node.loss:.4f}")
+            for node in self
+        ]  # fmt: skip
+        caption = f"{len(self):,} minimal generalizations: the level of each column"
+        return html_table((*self.top, *figures), rows, caption=caption, numbers=range(len(self.top) + len(figures)))
+
+
+class Lattice:
+    """The generalization lattice of one table under one requirement."""
+
+    def __init__(
+        self, table: Table, principles: tuple[Principle, ...], *, on_step: Step, largest: int = LARGEST
+    ) -> None:
+        self.table, self.principles, self.on_step = table, principles, on_step
+        self.roller = Roller(table)
+        self.tallies = Tallies(self.roller)
+        self.top = self.roller.top
+        self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
+        if self.nodes > largest:
+            raise InputError(
+                f"the lattice has {self.nodes:,} nodes, too many to search",
+                do=f"drop levels or columns until there are at most {largest:,}, or partition the table instead",
+            )
+        self.checked = 0
+        self.monotone = all(merging_never_breaks(p, table.frequencies) for p in principles)
+        one_row = table.frequencies.person is None
+        require_feasible(principles, self.roller.whole, table.frequencies)
+        self.least = max((p.least_size() for p in principles), default=1) if one_row else 1
+
+    # -- the nodes around a node ------------------------------------------------------------------------------
+
+    def coarser(self, node: Levels) -> list[Levels]:
+        """The nodes one step above."""
+        return [(*node[:i], n + 1, *node[i + 1 :]) for i, n in enumerate(node) if n < self.top[i]]
+
+    def all_nodes(self) -> list[Levels]:
+        """Every node, lowest first."""
+        return sorted(itertools.product(*(range(h + 1) for h in self.top)), key=lambda node: (sum(node), node))
+
+    # -- judging a node ---------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        self.checked += 1
+        self.on_step(self.checked, self.nodes)
+
+    def failing(self, tally: Tally) -> Bools:
+        """Which groups of a node break a promise."""
+        return ~hold(self.principles, self.roller.counts(tally))
+
+    def tally(self, node: Levels) -> Tally:
+        """The counts of a node, rolled up from the nearest finer node that is still at hand."""
+        return self.tallies.get(node)
+
+    def large_enough(self, node: Levels, budget: int = 0) -> bool:
+        """Whether at most `budget` rows of a node lie in groups too small for any of the principles to hold."""
+        if self.least <= 1:
+            return True
+        sizes = self.roller.sizes(self.roller.bottom, node)
+        return int(sizes[sizes < self.least].sum()) <= budget
+
+    def satisfied(self, node: Levels) -> bool:
+        """Whether every group of the node keeps every promise."""
+        self._step()
+        if not self.large_enough(node):
+            return False
+        if self.table.frequencies.person is None and all(p.judges_size_alone for p in self.principles):
+            return True
+        tally = self.tallies.rolled(node)
+        holds = not bool(self.failing(tally).any())
+        if not holds or not self.monotone:
+            self.tallies.keep(tally)
+        return holds
+
+    # -- the minimal nodes ------------------------------------------------------------------------------------
+
+    def minimal(self) -> list[Levels]:
+        """All nodes that satisfy the requirement while no finer one does."""
+        return frontier(self.top, self.satisfied) if self.monotone else _lowest(self.all_satisfied())
+
+    def all_satisfied(self) -> list[Levels]:
+        """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
+        held = [node for node in self.all_nodes() if self.satisfied(node)]
+        if not held:
+            raise self._none_holds()
+        return held
+
+    def _none_holds(self, budget: int = 0) -> InfeasibleError:
+        """What is said once every node was judged; the whole table as one group proves it only for some principles."""
+        promises = ", ".join(map(repr, self.principles))
+        within = f" with at most {budget:,} rows suppressed" if budget else ""
+        reached = ", ".join(f"{p.title} {show(p.worst(self.roller.whole))}" for p in self.principles)
+        return InfeasibleError(
+            f"no full-domain generalization keeps {promises}{within}: all {self.nodes:,} were judged, "
+            f"and as one group the whole table reaches {reached}"
+        )
+
+    def minimal_nodes(self) -> Nodes:
+        """The minimal nodes with their costs, and what is known of the others."""
+        costing = Costing(self.table)
+        held = None if self.monotone else self.all_satisfied()
+        found = self.minimal() if held is None else _lowest(held)
+        top = {c.name: height for c, height in zip(self.table.quasi, self.top, strict=True)}
+        return Nodes([self.node(levels, costing) for levels in found], top, None if held is None else frozenset(held))
+
+    # -- the best node under a budget of suppressed rows -------------------------------------------------------
+
+    def best(self, metric: Metric, suppress: Fraction) -> tuple[Levels, Bools]:
+        """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels.
+
+        Without suppression the best node is minimal, since costs grow upwards; KL does not where rows are published
+        with the mean weight of their group.
+        """
+        if metric not in METRICS:
+            raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
+        costing = Costing(self.table)
+        budget = int(suppress * self.table.rows)
+        if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
+            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in self.minimal())
+            return node, np.zeros(self.tally(node).groups, dtype=bool)
+        return self._best_first(costing, metric, budget)
+
+    def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
+        tally = self.tally(node)
+        hidden = self.suppression(tally, budget)
+        if hidden is None:
+            return None
+        cost = round(costing.price(tally, hidden, metric), 12)
+        return (cost, int(tally.rows[hidden].sum()), node), node, hidden
+
+    def _best_first(self, costing: Costing, metric: Metric, budget: int) -> tuple[Levels, Bools]:
+        """Nodes in the order of what they cost at the least, until the least exceeds the best found.
+
+        Feasibility under suppression is not monotone, so no node is skipped for what its neighbours do. Two things
+        are: rows in groups too small for any principle only become more further down, so everything below
+        the frontier of too many of them is out; and what a node costs at the least only grows upwards.
+        """
+        heap: list[tuple[float, Levels, bool]] = [(0.0, node, False) for node in self._finest(budget)]
+        heapq.heapify(heap)
+        seen = {node for _, node, _ in heap}
+        best: Ranked | None = None
+        while heap:
+            bound, node, known = heapq.heappop(heap)
+            if best is not None and bound > best[0][0]:
+                break
+            if not known:
+                own = max(bound, round(self._unsuppressed(costing, metric, node), 12) - 1e-12)
+                heapq.heappush(heap, (own, node, True))
+                continue
+            self._step()
+            found = self._ranked(costing, metric, node, budget)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+            for above in self.coarser(node):
+                if above not in seen:
+                    seen.add(above)
+                    heapq.heappush(heap, (bound, above, False))
+        if best is None:
+            raise self._none_holds(budget)
+        return best[1], best[2]
+
+    def cost(self, costing: Costing, metric: Metric, node: Levels) -> float:
+        """What a node costs when nothing is suppressed."""
+        if metric == "kl" and self.table.weight is not None:
+            tally = self.tally(node)
+            return costing.price(tally, np.zeros(tally.groups, dtype=bool), metric)
+        return self._unsuppressed(costing, metric, node)
+
+    def _unsuppressed(self, costing: Costing, metric: Metric, node: Levels) -> float:
+        """What a node costs at the least, whatever is suppressed: suppression only raises every cost but KL."""
+        count = self.roller.cell_weights if metric == "kl" else self.roller.sizes
+        return costing.unsuppressed(metric, node, count(self.tallies.nearest(node), node))
+
+    def _finest(self, budget: int) -> list[Levels]:
+        """The finest nodes in which at most `budget` rows lie in groups too small for any of the principles."""
+        if self.least <= 1:
+            return [tuple(0 for _ in self.top)]
+        return frontier(self.top, lambda node: self.large_enough(node, budget))
+
+    def suppression(self, tally: Tally, budget: int) -> Bools | None:
+        """Which groups must be suppressed so that all groups hold, the suppressed one too; None if too many.
+
+        Further groups join the suppressed one, smallest first, until it keeps every promise itself.
+        """
+        counts = self.roller.counts(tally)
+        hidden = breaking(self.principles, counts)
+        rows = int(tally.rows[hidden].sum())
+        if rows == 0:
+            return hidden
+        if rows > budget:
+            return None
+        order = np.lexsort((np.arange(tally.groups), tally.rows))
+        order = order[~hidden[order]]
+        joining = order[np.cumsum(tally.rows[order]) + rows <= budget]
+        enough = first_union_that_holds(self.principles, counts, np.flatnonzero(hidden), joining)
+        if enough is None:
+            return None
+        hidden[joining[:enough]] = True
+        return hidden
+
+    # -- results ----------------------------------------------------------------------------------------------
+
+    def partition(self, node: Levels, hidden: Bools | None = None) -> Partition:
+        """The groups of a node, with its suppressed groups as the last one."""
+        bottom = self.roller.bottom
+        number, groups = self.roller.numbers(bottom, node)
+        if hidden is None or not hidden.any():
+            return Partition(number, groups, levels_of(self.table, node), False, self.checked)
+        renumber = np.cumsum(~hidden) - 1
+        renumber[hidden] = groups - int(hidden.sum())
+        group = renumber[number].astype(np.int64)
+        return Partition(group, int(group.max()) + 1, levels_of(self.table, node), True, self.checked)
+
+    def node(self, levels: Levels, costing: Costing) -> Node:
+        """A node with its costs."""
+        rows = self.roller.sizes(self.roller.bottom, levels)
+        rows = rows[rows > 0].astype(np.int64)
+        costs = {metric: self.cost(costing, metric, levels) for metric in METRICS}
+        return Node(levels_of(self.table, levels), len(rows), int(rows.min()), 0, **costs)
+
+
+def _lowest(nodes: list[Levels]) -> list[Levels]:
+    """Those with no other below them."""
+    return sorted(node for node in nodes if not any(other != node and below(other, node) for other in nodes))

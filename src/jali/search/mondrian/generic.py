@@ -1,0 +1,287 @@
+"""Mondrian for any principle: each group proposes splits, and all that are proposed at a time are judged together.
+
+A group is an array of items in their order. What it proposes is a generator: it yields lists of parts, is sent back
+which of them hold, and returns the split it has found or None. The rules are those of the compiled kernels.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Generator, Iterator
+from fractions import Fraction
+from math import floor, log
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from jali.kernels.layout import CUTS, DIGITS
+from jali.principles.base import Principle
+from jali.principles.counts import Bools, Counts, Ints
+from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split
+
+Parts = list[Ints]
+Found = TypeVar("Found")
+Proposal = Generator[Parts, Bools, Found]
+Candidate = tuple[Fraction | int, int, int, int, Parts | None]  # -gain, first item, column, group, parts if known
+
+_AT_ONCE = 1 << 22  # items judged together
+
+
+class Judge(Protocol):
+    """A promise about all groups together: it may forbid a split that every group-local principle allows.
+
+    It is asked about one split at a time, in one order: largest gain, then the group with the first item, then the
+    column. A split that it forbids is not proposed again, so its verdicts must not become milder as groups are split.
+    """
+
+    def allows(self, group: Counts, parts: Counts) -> bool:
+        """Whether a group (counts of one group) may be split into these parts (counts of several)."""
+
+    def commit(self, group: Counts, parts: Counts) -> None:
+        """Told that the split, which it allowed just before, has been made."""
+
+
+class Splitter:
+    """How one group is split: the columns it may be split by, and the parts of each split."""
+
+    def __init__(
+        self, columns: Columns, items: Items, principles: tuple[Principle, ...], *, mode: Mode, split: Split,
+        similarity: Similarity = "box",
+    ) -> None:  # fmt: skip
+        self.columns, self.items, self.principles = columns, items, principles
+        self.relaxed, self.by, self.similarity = mode == "relaxed", split, similarity
+        self.least = max(p.least_size() for p in principles) if items.person is None else 1
+        self.checked = 0
+
+    def places(self, group: Ints, a: int) -> Ints:
+        """Where the items of a group stand in a column: (items,)."""
+        places: Ints = self.columns.place[a, self.items.combination[group]].astype(np.int64)
+        return places
+
+    def judged(self, parts: Parts) -> Bools:
+        """Which of these parts keep every promise, each by itself: (parts,)."""
+        counts = self.counts(parts)
+        verdict = np.ones(len(parts), dtype=bool)
+        for principle in self.principles:
+            verdict &= principle.alone(counts)
+        return verdict
+
+    def counts(self, parts: Parts) -> Counts:
+        """People of each part by value."""
+        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return self.items.counts(np.concatenate(parts), number, len(parts))
+
+    # -- which column -----------------------------------------------------------------------------------------
+
+    def gains(self, group: Ints) -> list[tuple[Fraction | int, int]]:
+        """The columns in which a group has several values, the one with the largest gain first."""
+        gains: list[tuple[Fraction | int, int]] = []
+        for a in range(len(self.columns.tree)):
+            places = self.places(group, a)
+            low, high = int(places.min()), int(places.max())
+            if low < high:
+                gains.append((self._gain(group, a, places, low, high), a))
+        return sorted(gains, key=lambda gain: (-gain[0], gain[1]))
+
+    def _gain(self, group: Ints, a: int, places: Ints, low: int, high: int) -> Fraction | int:
+        if self.by == "range":
+            return Fraction(self.span(a, low, high) - 1, int(self.columns.width[a]) - 1)
+        if self.by == "kl":
+            return 0  # known only once the split is
+        return floor(self.entropy(group, places) * DIGITS + 0.5)
+
+    def entropy(self, group: Ints, places: Ints) -> float:
+        """How uncertain the values of a group are in a column, in nats."""
+        heft = np.bincount(places - places.min(), weights=self.items.n[group])
+        share = heft[heft > 0] / heft.sum()
+        return -float(share @ np.log(share))
+
+    def level(self, a: int, low: int, high: int) -> int:
+        """The lowest level at which two places of a tree lie under one node."""
+        at, size = int(self.columns.offset[a]), int(self.columns.size[a])
+        level = 0
+        while self.columns.node[at + level * size + low] != self.columns.node[at + level * size + high]:
+            level += 1
+        return level
+
+    def span(self, a: int, low: int, high: int) -> int:
+        """How many values of the domain lie between two places, or under the smallest node that covers them."""
+        at, size = int(self.columns.offset[a]), int(self.columns.size[a])
+        if not self.columns.tree[a]:
+            return int(self.columns.node[at + high] - self.columns.node[at + low]) + 1
+        return int(self.columns.leaves[at + self.level(a, low, high) * size + low])
+
+    def information(self, group: Ints) -> float:
+        """Σ n log(n / area) over the joint values of a group; by distributions, log area is the sum of entropies."""
+        n = np.bincount(self.items.value[group], weights=self.items.n[group])
+        n = n[n > 0]
+        area = 0.0
+        for a in range(len(self.columns.tree)):
+            places = self.places(group, a)
+            if self.similarity == "pdf":
+                area += self.entropy(group, places)
+            else:
+                area += log(self.span(a, int(places.min()), int(places.max())))
+        return float(n @ np.log(n)) - float(n.sum()) * area
+
+    # -- the first allowable split of a column -----------------------------------------------------------------
+
+    def by_column(self, group: Ints, a: int) -> Proposal[Parts | None]:
+        """The parts of the first allowable split of one column."""
+        at, places = int(self.columns.offset[a]), self.places(group, a)
+        if not self.columns.tree[a]:
+            return (yield from self._halves(group, places))
+        level = self.level(a, int(places.min()), int(places.max())) - 1
+        return (yield from self._children(group, self.columns.node[at + level * int(self.columns.size[a]) + places]))
+
+    def _halves(self, group: Ints, places: Ints) -> Proposal[Parts | None]:
+        by_place = group[np.argsort(places, kind="stable")]
+        upto = np.cumsum(self.items.n[by_place])
+        for cut in self._cuts(np.sort(places), upto):
+            self.checked += 1
+            parts = [np.sort(by_place[:cut]), np.sort(by_place[cut:])]
+            if min(int(upto[cut - 1]), int(upto[-1] - upto[cut - 1])) >= self.least and (yield parts).all():
+                return parts
+        return None
+
+    def _cuts(self, places: Ints, upto: Ints) -> Iterator[int]:
+        """How many of the sorted items go to the lower half: the most even cuts first, of equal ones the lower."""
+        uneven = np.abs(2 * upto[:-1] - upto[-1])
+        if self.relaxed:
+            yield int(np.argmin(uneven)) + 1
+        between = np.flatnonzero(places[1:] != places[:-1])  # values stay together
+        for cut in between[np.argsort(uneven[between], kind="stable")][:CUTS]:
+            yield int(cut) + 1
+
+    def _children(self, group: Ints, nodes: Ints) -> Proposal[Parts | None]:
+        """All children, each a part; when relaxed, those that fail are one, which the smallest others join."""
+        children = [group[nodes == node] for node in np.unique(nodes)]
+        people = [int(self.items.n[child].sum()) for child in children]
+        self.checked += 1
+        if not self.relaxed and min(people) < self.least:
+            return None
+        holds = yield children
+        if holds.all():
+            return children
+        if not self.relaxed:
+            return None
+        rest = {i for i in range(len(children)) if not holds[i]}
+        others = sorted((i for i in range(len(children)) if holds[i]), key=lambda i: people[i])
+        joined = np.sort(np.concatenate([children[i] for i in rest]))
+        while not (yield [joined]).all():
+            if not others:
+                return None
+            rest.add(others.pop(0))
+            joined = np.sort(np.concatenate([children[i] for i in rest]))
+        return [joined, *(children[i] for i in sorted(others))] if others else None
+
+    # -- the split of a group ----------------------------------------------------------------------------------
+
+    def propose(self, group: Ints) -> Proposal[Parts | None]:
+        """The split of a group: that of the first column in order that allows one, or the one that gains most."""
+        if self.by != "kl":
+            for _, a in self.gains(group):
+                parts = yield from self.by_column(group, a)
+                if parts:
+                    return parts
+            return None
+        ranked = yield from self.by_information(group)
+        return ranked[0][2] if ranked else None
+
+    def by_information(self, group: Ints) -> Proposal[list[tuple[int, int, Parts]]]:
+        """The allowable split of each column with its gain in Σ n log(n / area) a person, the largest first."""
+        found = []
+        before = self.information(group) if len(group) > 1 else 0.0
+        for _, a in self.gains(group):
+            parts = yield from self.by_column(group, a)
+            if parts:
+                after = sum(self.information(part) for part in parts)
+                gain = floor((after - before) / float(self.items.n[group].sum()) * DIGITS + 0.5)
+                found.append((gain, a, parts))
+        return sorted(found, key=lambda split: (-split[0], split[1]))
+
+
+def grow(splitter: Splitter, group: Ints, finished: Callable[[Ints], None]) -> None:
+    """Split a group until nothing more is allowed, a generation at a time."""
+    generation = [group]
+    while generation:
+        following: list[Ints] = []
+        splits = _together(splitter, [splitter.propose(one) for one in generation])
+        for one, parts in zip(generation, splits, strict=True):
+            if parts is None:
+                finished(one)
+            else:
+                following += parts
+        generation = following
+
+
+def _together(splitter: Splitter, proposals: list[Proposal[Found]]) -> list[Found]:
+    """What each proposal returns; in each round the parts that they all yield are judged as one batch."""
+    results: dict[int, Found] = {}
+    answers: dict[int, Bools | None] = dict.fromkeys(range(len(proposals)))
+    while answers:
+        asked: dict[int, Parts] = {}
+        for index, answer in answers.items():
+            try:
+                asked[index] = next(proposals[index]) if answer is None else proposals[index].send(answer)
+            except StopIteration as stop:
+                results[index] = stop.value
+        answers = dict(_judged(splitter, asked))
+    return [results[index] for index in range(len(proposals))]
+
+
+def _judged(splitter: Splitter, asked: dict[int, Parts]) -> Iterator[tuple[int, Bools]]:
+    batch: dict[int, int] = {}
+    parts: Parts = []
+    items = 0
+    for index, (key, wanted) in enumerate(asked.items()):
+        batch[key] = len(wanted)
+        parts += wanted
+        items += sum(len(part) for part in wanted)
+        if items > _AT_ONCE or index == len(asked) - 1:
+            verdict = splitter.judged(parts)
+            for one, end in zip(batch, np.cumsum(list(batch.values())), strict=True):
+                yield one, verdict[end - batch[one] : end]
+            batch, parts, items = {}, [], 0
+
+
+def grow_in_order(splitter: Splitter, judge: Judge, group: Ints, finished: Callable[[Ints], None]) -> None:
+    """Split groups one at a time, always by the candidate with the largest gain, and only as the judge allows.
+
+    Candidates are ordered by gain, then the group's first item, then column. A group whose candidates are all used up
+    is finished.
+    """
+    groups: list[Ints] = [group]
+    left: list[int] = []  # candidates that each group still has
+    heap: list[Candidate] = []
+
+    def enter(number: int) -> None:
+        first = int(groups[number][0])
+        if splitter.by == "kl":
+            ranked = _together(splitter, [splitter.by_information(groups[number])])[0]
+            candidates: list[Candidate] = [(-gain, first, a, number, parts) for gain, a, parts in ranked]
+        else:
+            candidates = [(-gain, first, a, number, None) for gain, a in splitter.gains(groups[number])]
+        left.append(len(candidates))
+        for candidate in candidates:
+            heapq.heappush(heap, candidate)
+        if not candidates:
+            finished(groups[number])
+
+    enter(0)
+    while heap:
+        _, _, a, number, parts = heapq.heappop(heap)
+        if left[number] == 0:
+            continue  # the group was split by another column
+        group = groups[number]
+        parts = parts or _together(splitter, [splitter.by_column(group, a)])[0]
+        if parts and judge.allows(splitter.counts([group]), splitter.counts(parts)):
+            judge.commit(splitter.counts([group]), splitter.counts(parts))
+            left[number] = 0
+            for part in parts:
+                groups.append(part)
+                enter(len(groups) - 1)
+            continue
+        left[number] -= 1
+        if left[number] == 0:
+            finished(group)

@@ -1,0 +1,1 @@
+"""Groups that hide who is in a table."""
