@@ -15,15 +15,14 @@ from benchmarks.table import show, timed
 
 ROWS = 5_000_000
 PHASES = {  # what is timed, by the module that calls it; each without what is timed within it
-    "lay out the items": [("jali.search.mondrian.mondrian", "items_of"), ("jali.search.mondrian.mondrian", "columns_of"),
-                          ("jali.search.mondrian.mondrian", "rules_of")],
+    "lay out the items": [("jali.search.mondrian.mondrian", name) for name in ("items_of", "columns_of", "rules_of")],
     "cut": [("jali.search.mondrian.compiled", "run_tasks")],
-    "number the groups, find their boxes": [("jali.releases.generalized", "mondrian")],
-    "show the groups": [("jali.releases.generalized", "publish_groups")],
-    "random order of the rows": [("jali.releases.generalized", "fresh_order")],
+    "number the groups, find their boxes": [("jali.publish.partition", "mondrian")],
+    "show the groups": [("jali.publish.partition", "publish_groups")],
+    "random order of the rows": [("jali.publish.partition", "fresh_order")],
     "KL-divergence": [("jali.measures.holder", "kl_divergence")],
-    "the other measures": [("jali.releases.generalized", "holder_costs")],
-    "check every promise again": [("jali.releases.generalized", "Partitioned.verify")],
+    "the other measures": [("jali.publish.partition", "holder_costs")],
+    "check every promise again": [("jali.publish.partition", "Partitioned.verify")],
 }  # fmt: skip
 
 

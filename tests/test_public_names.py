@@ -1,6 +1,6 @@
 """Public names stay what they are, whatever was imported before.
 
-`jali.audit` is a function and `jali.risk.audit.audit` a module. Importing a submodule sets an attribute on its package, so a
+`jali.audit` is a function and `jali.risk.audit` a room. Importing a submodule sets an attribute on its package, so a
 lazy `__getattr__` and a module of the same name can shadow each other, depending on the order. Each scenario here runs
 in a fresh interpreter.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jali._version import __version__
+from jali.core.verbs import open_door
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this: Ctrl-C could come meanwhile
 if TYPE_CHECKING:
@@ -95,6 +96,9 @@ _MODULES = {
     "presence": "jali.risk.presence",
 }
 
+_VERBS = {"extended": "jali.publish.angelize"}
+"""Verbs behind methods of values that live below them (see `core.verbs`)."""
+
 __all__ = [
     "AlphaAnonymity",
     "DeltaPresence",
@@ -156,6 +160,16 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_WHERE[name]), name)
     globals()[name] = value
     return value
+
+
+def _verb(name: str) -> Any:
+    """The verb of that name, from the room where it lives."""
+    import importlib
+
+    return getattr(importlib.import_module(_VERBS[name]), name)
+
+
+open_door(_verb)
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,7 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
 from jali.publish.checks import prepared
 from jali.publish.drafts import of_groups
+from jali.publish.partition import of_groups as boxed
 from jali.releases.column import Published
 from jali.releases.generalized import Partitioned
 from jali.releases.linked import private as angel_keys
@@ -237,8 +238,8 @@ def test_where_one_batch_is_left_the_dealt_ones_are_taken() -> None:
 def group_table(name: str, rows: list[oracle.Row]) -> GroupTable:
     """A table with one column of its own, whose cells are these."""
     original = jali.table(pa.table({name: [str(cell) for cell, _ in rows]}), quasi=[name])
-    made = Partitioned.of_groups(
-        original, original[name].codes.astype(np.int64), len(original[name].values), (jali.KAnonymity(1),),
+    made = boxed(
+        Partitioned, original, original[name].codes.astype(np.int64), len(original[name].values), (jali.KAnonymity(1),),
         method={}, shows={name: "set"},
     )  # fmt: skip
     published = made[name]

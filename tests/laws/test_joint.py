@@ -19,6 +19,7 @@ import jali
 from jali.cover.cover import Cover
 from jali.cover.overlap import overlap
 from jali.errors import InputError
+from jali.publish.partition import of_groups
 from jali.releases.generalized import Generalized, Partitioned
 from jali.risk.joint.figures import JointAudit, JointAudits
 from jali.risk.joint.flow import Impossible
@@ -44,8 +45,8 @@ def release(frame: pa.Table, columns: list[str], group: list[int], **more: Any) 
     table = jali.table(frame.select([*columns, "disease"]), quasi=quasi, sensitive=["disease"])
     shows: Any = {name: "set" if name in texts else "interval" for name in columns}
     promises = more.get("promises", (jali.DistinctDiversity(1),))
-    return Partitioned.of_groups(
-        table, np.array(group), max(group) + 1, promises, method={"name": "given"}, shows=shows
+    return of_groups(
+        Partitioned, table, np.array(group), max(group) + 1, promises, method={"name": "given"}, shows=shows
     )
 
 
@@ -330,7 +331,7 @@ def test_a_column_that_both_show_as_it_is_tells_people_apart() -> None:
     for group in ([0, 0, 1, 1], [0, 1, 1, 0]):
         table = jali.table(frame, quasi={"age": jali.bands(2)}, sensitive=["disease"], other=["ward"])
         promises = (jali.DistinctDiversity(1),)
-        made.append(Partitioned.of_groups(table, np.array(group), 2, promises, method={"name": "given"}, shows=shows))
+        made.append(of_groups(Partitioned, table, np.array(group), 2, promises, method={"name": "given"}, shows=shows))
     found = jali.audit(made)
     assert isinstance(found, JointAudit)
     assert any("ward" in note for note in found.notes)

@@ -23,6 +23,7 @@ from hypothesis import example, given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.publish.partition import of_groups
 from jali.releases.display import _set_text
 from jali.releases.generalized import Partitioned
 
@@ -385,7 +386,7 @@ def test_suppressed_rows_leave_no_trace(show: Any, tmp_path: Path) -> None:
     group = np.where(np.arange(64) < 60, np.arange(64) % 2, -1)
     shows: Any = {"age": show, "town": "set" if show == "interval" else show}
     method = {"name": "partition", "suppress": "0.1", "show": shows}
-    release = Partitioned.of_groups(table, group, 2, promises, method=method, shows=shows)
+    release = of_groups(Partitioned, table, group, 2, promises, method=method, shows=shows)
     assert release.frame("arrow").filter(pc.field("age") == "*")["town"].to_pylist() == ["*"] * 4
     folder = Path(release.save(tmp_path / "out"))
     loaded = jali.load(folder)

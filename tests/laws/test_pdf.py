@@ -21,6 +21,7 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.publish.partition import of_groups
 from jali.releases.generalized import Generalized, Partitioned, Recoded
 from jali.releases.pdf import ASSUMES, STARTS, Shift, cell_text, read_cell
 from oracles import pdf as oracle
@@ -206,7 +207,7 @@ def suppressed(kind: Any, show: Any, shift: Shift | None = None) -> Any:
     method = {"name": "partition", "suppress": "0.2"}
     group = np.array([0, 0, 1] * 6 + [-1, -1])
     shows = dict.fromkeys(QUASI, show) if show != "interval" else {"age": "interval", "tree": "set", "town": "set"}
-    return kind.of_groups(table, group, 2, promise, method=method, shows=shows, shift=shift)
+    return of_groups(kind, table, group, 2, promise, method=method, shows=shows, shift=shift)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -298,8 +299,8 @@ def test_boxes_with_equal_distributions_are_one_published_group(tmp_path: Path) 
     table = jali.table(frame, quasi=["age"], sensitive=["ill"])
     promise = (jali.KAnonymity(4), jali.DistinctDiversity(2))
     made = {"table": table, "principles": promise, "method": {"name": "partition"}, "shows": {"age": "pdf"}}
-    two = Partitioned.of_groups(group=np.repeat([0, 1], 4), groups=2, **made)
-    one = Partitioned.of_groups(group=np.zeros(8, dtype=np.int64), groups=1, **made)
+    two = of_groups(Partitioned, group=np.repeat([0, 1], 4), groups=2, **made)
+    one = of_groups(Partitioned, group=np.zeros(8, dtype=np.int64), groups=1, **made)
     loaded: Any = jali.load(two.save(tmp_path / "out"))
     for release in (two, one, loaded):
         assert release.groups.to_pylist() == [{"age": "{1: 0.5, 2: 0.5}", "rows": 8}]

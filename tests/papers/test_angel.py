@@ -13,6 +13,7 @@ import pytest
 import jali
 from jali.encoding.table import Table
 from jali.publish.drafts import of_groups
+from jali.publish.partition import of_groups as boxed
 from jali.releases.generalized import Partitioned
 from jali.releases.linked.angel import Angel
 
@@ -79,7 +80,7 @@ def test_table_4_and_the_count_of_plain_generalization(table_1: Table) -> None:
     assert rows(release, "data", table_1, group) == Counter({("[21, 40]", "*", 1): 4, ("[41, 60]", "*", 2): 4})
     expected = {(i, disease, 2): 1 for i in (1, 2) for disease in (PNEUMONIA, BRONCHITIS)}
     assert rows(release, "batches", table_1, group) == Counter(expected)
-    plain = Partitioned.of_groups(table_1, group, 2, TWO, method={"name": "given"}, shows=SHOWN)  # type: ignore[arg-type]
+    plain = boxed(Partitioned, table_1, group, 2, TWO, method={"name": "given"}, shows=SHOWN)  # type: ignore[arg-type]
     for found in (release, plain):
         counted = found.estimate().count("age BETWEEN 35 AND 45 AND disease = 'pneumonia'")
         assert counted == pytest.approx(1.1)  # 2 · 6/20 + 2 · 5/20

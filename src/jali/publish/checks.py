@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,6 @@ from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Ints
-from jali.releases.base import Release
-from jali.releases.load import load
 from jali.search.lattice.lattice import Lattice
 
 
@@ -35,15 +32,6 @@ def require_table(asked_by: str, given: object) -> None:
     """Raise InputError for anything but a jali table."""
     if not isinstance(given, Table):
         raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
-
-
-def release_of(asked_by: str, given: object) -> Release:
-    """The release that is given, or that is saved in the folder that is given."""
-    found = load(given) if isinstance(given, (str, Path)) else given
-    if not isinstance(found, Release):
-        do = "pass what jali.generalize and its like return, or the folder it was saved in"
-        raise InputError(f"{asked_by} needs a release", got=type(found).__name__, do=do)
-    return found
 
 
 def require_two(table: Table) -> None:

@@ -3,25 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.progress import Step, watched
+from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
-from jali.principles.base import Principle, principles_of
+from jali.measures.holder import holder_costs
+from jali.principles.base import Principle, hold, principles_of
 from jali.principles.counts import Bools, Ints
 from jali.publish.checks import budget_of, only_present, require_table, require_two
-from jali.releases.display import Members, Show, shows_of
+from jali.publish.generalize import manifest_of, mean_weight
+from jali.releases.base import fresh_order
+from jali.releases.column import publish_exact
+from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Partitioned, Requirement
-from jali.releases.pdf import Start, shift_of
+from jali.releases.pdf import Shift, Start, shift_of
+from jali.releases.people import people_table
 from jali.search.common import Partition
 from jali.search.mondrian.mondrian import Mode, Similarity, Split, mondrian, require_cuts
 from jali.search.recode.recode import standouts
 from jali.search.recode.search import Search
+
+Kind = TypeVar("Kind", bound=Partitioned)
+
+
+def of_groups(
+    kind: type[Kind], table: Table, group: Ints, groups: int, principles: tuple[Principle, ...],
+    *, method: Mapping[str, Any], shows: Mapping[str, Show], shift: Shift | None = None,
+) -> Kind:  # fmt: skip
+    """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
+    members = iter(_members(table, group, groups))
+    made = [
+        publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
+        for c in table.columns
+    ]
+    # boxes that show the same are one published group
+    shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
+    published = _partition(table, shown, len(first)) if table.person is not None else None
+    if published is not None and not bool(hold(principles, published.counts(table)).all()):
+        raise InfeasibleError(
+            "groups that are shown alike are one published group, and here such a group breaks a promise; "
+            'use generalize, or show the groups otherwise, e.g. as "set"'
+        )
+    records = np.arange(table.records)
+    order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
+    order = order[fresh_order(table.rows)]
+    weight = mean_weight(table, shown.astype(np.int64))
+    release = kind(
+        tuple(replace(column, codes=column.codes[order]) for column in made),
+        manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0),
+        weight=None if weight is None else weight[order],
+        weight_name=table.weight_name,
+        people=None if published is None else people_table(table, published, made, principles),
+        origin=table.origin,
+    )
+    release.remember(order, table.records)
+    told = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
+    release.manifest = replace(release.manifest, counts=told)
+    costs = vars(holder_costs(release, table, table.domain))
+    metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
+    release.manifest = replace(release.manifest, metrics=metrics)
+    release.verify()
+    return release
 
 
 def _members(table: Table, group: Ints, groups: int) -> list[Members]:
@@ -89,8 +138,8 @@ def partition(
             boxes = mondrian(table, required, **options, on_step=step, hidden=hidden)
             group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
             assert group is not None
-            release = Partitioned.of_groups(
-                table, group, boxes.groups, required, method=method, shows=shows, shift=shift
+            release = of_groups(
+                Partitioned, table, group, boxes.groups, required, method=method, shows=shows, shift=shift
             )
             release.search = {"checked": boxes.checked}
             return release

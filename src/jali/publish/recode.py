@@ -12,6 +12,7 @@ from jali.encoding.table import Table
 from jali.errors import InputError, nearest, one_of, told
 from jali.principles.base import principles_of
 from jali.publish.checks import budget_of, only_present, require_table, require_two
+from jali.publish.partition import of_groups
 from jali.releases.display import Show
 from jali.releases.generalized import KNOWN_ALGORITHM, Recoded, Requirement
 from jali.releases.pdf import Start, shift_of
@@ -68,7 +69,7 @@ def recode(
             groups = found.groups - found.suppressed
             group = found.group[table.frequencies.row_combination]
             group = np.where(group < groups, group, -1)
-            release = Recoded.of_groups(table, group, groups, required, method=method, shows=shows, shift=shift)
+            release = of_groups(Recoded, table, group, groups, required, method=method, shows=shows, shift=shift)
             release.search = {"checked": found.checked}
             return release
 

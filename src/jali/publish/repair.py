@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
-from jali.publish.checks import release_of
 from jali.publish.generalize import WEIGHT_DIGITS
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.column import Published, trimmed
 from jali.releases.covers import cover_of
 from jali.releases.generalized import Generalized, Requirement
+from jali.releases.load import release_of
 from jali.releases.summary import an
 from jali.search.common import breaking, first_union_that_holds
 from jali.search.tuples import tuples_taken

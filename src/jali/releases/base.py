@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.load import load
 from jali.releases.summary import cut
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ _SHAPES = {
 """What each part of a manifest is."""
 COMPARED = ("kl", "loss")
 """Measures that compare with the original are for its holder: saved, they would tell alike originals apart."""
+_NAMED = ("name", "role", "kind")  # what a manifest says of every column
 SHOWN_ROWS = 5
 """So many rows of a table are shown in a notebook."""
 
@@ -191,9 +191,27 @@ class Release(ABC):
         """The files that are written beside the tables."""
         return {}
 
-    def _read_back(self, folder: Path) -> Release:
+    def _read_back(self, folder: Path) -> Self:
         """The release that stands in the finished files."""
-        return load(folder)
+        return self.restored(folder, *store.read(folder))
+
+    @classmethod
+    @abstractmethod
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+        """The release that was saved as these tables."""
+
+    @classmethod
+    def restored(cls, folder: str | Path, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+        """The release that the files of a folder are; InputError where the manifest does not describe them."""
+        try:
+            if not all(isinstance(facts[key], str) for facts in manifest["columns"] for key in _NAMED):
+                raise ValueError("a column has no name, role or kind")
+            release = cls.from_tables(tables, manifest)
+            _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
+            return release
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
+            do = "get the release again"
+            raise InputError(f"the manifest of {folder} does not describe its tables", do=do) from None
 
     def _repr_html_(self) -> str:
         """What `print` shows, and the first rows of each table."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from jali.errors import InputError, InternalError
 from jali.principles.counts import Bools
 from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
-from jali.releases.load import load
 from jali.releases.presence import Presence, presence_of
 from jali.search.presence.screen import Framed, framed
 
@@ -51,7 +50,7 @@ class Concealed(Generalized):
     kind: ClassVar[str] = "concealed"
     _public: Table | None = None  # in memory only
 
-    def beside(self, public: Table) -> Concealed:
+    def beside(self, public: Table) -> Self:
         """The same release, with the public table to judge it by at hand; that is never saved."""
         made = type(self)(self.columns, self.manifest, origin=self.origin)
         made.search, made._places, made._public = self.search, self._places, _table("public", public)
@@ -112,11 +111,9 @@ class Concealed(Generalized):
         codes = v.places(values, column.values)[column.codes]
         return _widened(replace(column, values=values, hierarchy=None), codes, np.ones(len(values), dtype=bool))
 
-    def _read_back(self, folder: Path) -> Generalized:
-        written = load(folder)
-        if not isinstance(written, Concealed) or self._public is None:
-            raise InternalError("the files are not a concealed release; nothing was written: please report this bug")
-        return written.beside(self._public)
+    def _read_back(self, folder: Path) -> Self:
+        assert self._public is not None  # `save` has verified it beside the public table
+        return super()._read_back(folder).beside(self._public)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release knows neither where the original's rows went nor the public table."""

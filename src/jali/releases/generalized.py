@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -14,18 +13,13 @@ from numpy.typing import NDArray
 from jali.core.native import free_name
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.measures.holder import holder_costs
-from jali.principles.base import Combined, Principle, exact, hold
+from jali.principles.base import Combined, Principle, exact
 from jali.principles.counts import Counts, Ints
-from jali.publish.generalize import manifest_of, mean_weight
-from jali.publish.partition import _members, _partition
-from jali.releases.base import Manifest, Release, fresh_order
-from jali.releases.column import Published, publish_exact, restored
-from jali.releases.display import Show, publish_groups
-from jali.releases.pdf import Shift
-from jali.releases.people import people_counts, people_table
+from jali.releases.base import Manifest, Release
+from jali.releases.column import Published, restored
+from jali.releases.people import people_counts
 from jali.search.recode.recode import Peel
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
@@ -170,7 +164,7 @@ class Generalized(Release):
         )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Generalized:
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         data = tables["data"]
         columns, weight, weight_name = [], None, None
@@ -213,46 +207,6 @@ class Partitioned(Generalized):
             hidden &= False if column.cover_root is None else column.codes == column.cover_root
         budget = exact("suppress", self.manifest.method.get("suppress", 0))
         return hidden & (int(hidden.sum()) <= budget * self.rows)
-
-    @classmethod
-    def of_groups(
-        cls, table: Table, group: Ints, groups: int, principles: tuple[Principle, ...], *, method: Mapping[str, Any],
-        shows: Mapping[str, Show], shift: Shift | None = None,
-    ) -> Self:  # fmt: skip
-        """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
-        members = iter(_members(table, group, groups))
-        made = [
-            publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
-            for c in table.columns
-        ]
-        # boxes that show the same are one published group
-        shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
-        published = _partition(table, shown, len(first)) if table.person is not None else None
-        if published is not None and not bool(hold(principles, published.counts(table)).all()):
-            raise InfeasibleError(
-                "groups that are shown alike are one published group, and here such a group breaks a promise; "
-                'use generalize, or show the groups otherwise, e.g. as "set"'
-            )
-        records = np.arange(table.records)
-        order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
-        order = order[fresh_order(table.rows)]
-        weight = mean_weight(table, shown.astype(np.int64))
-        release = cls(
-            tuple(replace(column, codes=column.codes[order]) for column in made),
-            manifest_of(cls.kind, table, principles, method, groups=len(first), suppressed=0),
-            weight=None if weight is None else weight[order],
-            weight_name=table.weight_name,
-            people=None if published is None else people_table(table, published, made, principles),
-            origin=table.origin,
-        )
-        release.remember(order, table.records)
-        told = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
-        release.manifest = replace(release.manifest, counts=told)
-        costs = vars(holder_costs(release, table, table.domain))
-        metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
-        release.manifest = replace(release.manifest, metrics=metrics)
-        release.verify()
-        return release
 
 
 KNOWN_ALGORITHM: dict[Peel, str] = {

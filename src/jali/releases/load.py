@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from jali.errors import InputError
 from jali.releases import store
 from jali.releases.base import Release
@@ -14,23 +12,42 @@ from jali.releases.base import Release
 
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
-    from jali.releases.concealed import Concealed
-    from jali.releases.generalized import Generalized, Partitioned, Recoded
-    from jali.releases.linked.angel import Angel
-    from jali.releases.linked.buckets import Buckets
-    from jali.releases.marginals import Marginals
-
     tables, manifest = store.read(folder)
-    known = (Generalized, Partitioned, Recoded, Buckets, Angel, Marginals, Concealed)
-    kinds: dict[str, Any] = {kind.kind: kind for kind in known}
-    kind: Any = manifest.get("kind")
-    if isinstance(kind, str) and kind not in kinds:
-        raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
-    try:
-        if not all(isinstance(facts[key], str) for facts in manifest["columns"] for key in ("name", "role", "kind")):
-            raise ValueError("a column has no name, role or kind")
-        release: Release = kinds[kind].from_tables(tables, manifest)
-        _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
-        raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again") from None
-    return release
+    return _kind_of(manifest).restored(folder, tables, manifest)
+
+
+def release_of(asked_by: str, given: object) -> Release:
+    """The release that is given, or that is saved in the folder that is given."""
+    found = load(given) if isinstance(given, (str, Path)) else given
+    if not isinstance(found, Release):
+        do = "pass what jali.generalize and its like return, or the folder it was saved in"
+        raise InputError(f"{asked_by} needs a release", got=type(found).__name__, do=do)
+    return found
+
+
+def _kind_of(manifest: dict[str, Any]) -> type[Release]:
+    """The kind of release that a manifest names; no other kind is imported."""
+    match manifest.get("kind"):
+        case "generalized" | "partitioned" | "recoded" as kind:
+            from jali.releases.generalized import Generalized, Partitioned, Recoded
+
+            return {"generalized": Generalized, "partitioned": Partitioned, "recoded": Recoded}[kind]
+        case "buckets":
+            from jali.releases.linked.buckets import Buckets
+
+            return Buckets
+        case "angel":
+            from jali.releases.linked.angel import Angel
+
+            return Angel
+        case "marginals":
+            from jali.releases.marginals import Marginals
+
+            return Marginals
+        case "concealed":
+            from jali.releases.concealed import Concealed
+
+            return Concealed
+        case str(kind):
+            raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
+    raise InputError("the manifest names no kind of release", do="get the release again")

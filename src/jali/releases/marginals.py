@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
-from jali.releases.load import load
 from jali.releases.summary import cost_lines, many
 
 PICTURE = "junction-tree.svg"
@@ -226,7 +225,7 @@ class Marginals(Release):
     def _check_files(self, folder: Path) -> None:
         """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
         try:
-            written = load(folder)
+            written = self._read_back(folder)
             written.verify()
         except InputError as problem:
             raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
@@ -237,7 +236,7 @@ class Marginals(Release):
             )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Marginals:
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         chains = tuple(chain_of(told) for told in manifest["columns"])
         names = sorted(tables, key=lambda name: int(re.fullmatch(r"marginal_(\d+)", name)[1]))  # type: ignore[index]

@@ -16,9 +16,9 @@ from jali.core.text import lines_of
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.publish.checks import release_of
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
+from jali.releases.load import release_of
 from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
 from jali.risk.attacks.links import links

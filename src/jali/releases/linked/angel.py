@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from jali.core.native import free_name, to_native
 from jali.core.progress import Step
+from jali.core.verbs import verb
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
@@ -248,9 +249,10 @@ class Angel(Release):
         or if it was asked of the release, the new marginals are coarsened until all tables together keep k, which may
         take `joint_time` seconds.
         """
-        from jali.publish.angelize import extended
-
-        return extended(self, table, marginals, private, joint_k=joint_k, joint_time=joint_time, on_step=on_step)
+        extended = verb("extended")
+        options = {"joint_k": joint_k, "joint_time": joint_time, "on_step": on_step}
+        found: Angel = extended(self, table, marginals, private, **options)
+        return found
 
     def save(
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
@@ -279,7 +281,7 @@ class Angel(Release):
         return facts + [{"name": name, "role": role, "kind": "number"} for role, name in names if name is not None]
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Angel:
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         from jali.releases.linked.tables import contents_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -193,7 +193,7 @@ class Buckets(Release):
         return [column.to_dict() for column in self.columns] + own
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Buckets:
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         individuals, buckets = tables["individuals"], tables["buckets"]
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}

@@ -13,9 +13,9 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import exact, whole_number
 from jali.principles.counts import Bools, Ints
-from jali.publish.checks import release_of
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
+from jali.releases.load import release_of
 from jali.risk.attacks.background import background
 from jali.risk.attacks.linkage import linkage
 from jali.risk.attacks.links import public_table

@@ -1,0 +1,25 @@
+"""Verbs that a value offers as a method, though they live in a room above it: the front door knows where.
+
+`release.extend(...)` belongs to the release for whoever calls it; what it does belongs to `publish/`. A value asks for
+the verb by name, and imports nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `jali/__init__.py`: this is imported with it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_doors: list[Callable[[str], Any]] = []
+
+
+def open_door(find: Callable[[str], Any]) -> None:
+    """Say how a verb is found by its name; `jali/__init__.py` does so when it is imported."""
+    _doors[:] = [find]
+
+
+def verb(name: str) -> Callable[..., Any]:
+    """The verb of that name."""
+    found: Callable[..., Any] = _doors[0](name)
+    return found
