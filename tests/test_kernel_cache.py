@@ -45,12 +45,12 @@ def test_an_edit_of_anything_that_a_kernel_calls_changes_the_key(copied: Path, n
 
 def test_a_source_that_comes_goes_or_is_renamed_changes_the_key(copied: Path) -> None:
     keys = [key(copied)]
-    (copied / "search" / "new.py").write_text("ONE = 1\n")
+    (copied / "kernels" / "new.py").write_text("ONE = 1\n")
     keys.append(key(copied))
-    (copied / "search" / "new.py").rename(copied / "search" / "newer.py")
+    (copied / "kernels" / "new.py").rename(copied / "kernels" / "newer.py")
     keys.append(key(copied))
     assert len(set(keys)) == 3
-    (copied / "search" / "newer.py").unlink()
+    (copied / "kernels" / "newer.py").unlink()
     assert key(copied) == keys[0]
 
 

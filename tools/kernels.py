@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 import jali
-from jali import search
+from jali import kernels
 from jali.search import worst_case as disclosure
 from jali.search.presence import existence
 
@@ -61,21 +61,21 @@ def recoding() -> None:
 
 def presence() -> None:
     """Verdicts on δ-presence."""
-    kernels = existence.kernels()
+    compiled = existence.kernels()
     likely, many, start = np.array([0.2, 0.5]), np.array([2, 3]), np.array([0, 2])
     groups, present, bounds = np.array([0]), np.array([2]), np.array([0.1, 0.9])
-    kernels.by_means(likely, many, start, groups, present, bounds)
-    kernels.within_bounds(likely, many, start, present, bounds)
-    kernels.existences(likely, many, start, present)
+    compiled.by_means(likely, many, start, groups, present, bounds)
+    compiled.within_bounds(likely, many, start, present, bounds)
+    compiled.existences(likely, many, start, present)
 
 
 FAMILIES: list[Callable[[], None]] = [safety, recoding, partitioning, safeties, presence]  # the longest first
 
 
 def cached_kernels() -> dict[str, Any]:
-    """The kernels that numba keeps on disk, by name, of all modules of `search`."""
+    """The kernels that numba keeps on disk, by name, of all modules of `kernels`."""
     found = {}
-    for module in pkgutil.iter_modules(search.__path__, "jali.search."):
+    for module in pkgutil.iter_modules(kernels.__path__, "jali.kernels."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if getattr(getattr(value, "stats", None), "cache_path", None):
                 found[f"{value.py_func.__module__}.{name}"] = value

@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 
-ROOMS = ("principles", "search")
+ROOMS = ("kernels", "principles")
 """The rooms whose functions and constants compiled code takes in."""
 
 njit: Any = numba.njit  # its stub lacks the options below
