@@ -13,7 +13,7 @@ from jali.releases.base import Release
 def load(folder: str | Path) -> Release:
     """Read a release back; its files must be those that were published."""
     tables, manifest = store.read(folder)
-    return _kind_of(manifest).restored(folder, tables, manifest)
+    return _kind_of(folder, manifest).restored(folder, tables, manifest)
 
 
 def release_of(asked_by: str, given: object) -> Release:
@@ -25,7 +25,7 @@ def release_of(asked_by: str, given: object) -> Release:
     return found
 
 
-def _kind_of(manifest: dict[str, Any]) -> type[Release]:
+def _kind_of(folder: str | Path, manifest: dict[str, Any]) -> type[Release]:
     """The kind of release that a manifest names; no other kind is imported."""
     match manifest.get("kind"):
         case "generalized" | "partitioned" | "recoded" as kind:
@@ -50,4 +50,4 @@ def _kind_of(manifest: dict[str, Any]) -> type[Release]:
             return Concealed
         case str(kind):
             raise InputError(f'no kind of release "{kind}"', do="use a newer jali")
-    raise InputError("the manifest names no kind of release", do="get the release again")
+    raise InputError(f"the manifest of {folder} does not describe its tables", do="get the release again")
