@@ -9,38 +9,19 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.errors import InputError, InternalError
 
+Ints = NDArray[np.int64]
+
 TOLERANCE = 1e-6
 """What HiGHS may miss a whole number or a bound by; ranges are widened by this much before they are rounded inwards."""
 
 _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
-
-
-def transport(
-    have: NDArray[np.int64], need: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
-    """How much goes along each way from a source to a target so that all needs are met; None where that cannot be."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
-    total, sources = int(have.sum()), len(have)
-    if total != int(need.sum()):
-        return None
-    begin, end = sources + len(need), sources + len(need) + 1
-    rows = np.concatenate([np.full(sources, begin), source, np.arange(len(need)) + sources])
-    columns = np.concatenate([np.arange(sources), target + sources, np.full(len(need), end)])
-    most = np.concatenate([have, np.minimum(have[source], need[target]), need]).astype(np.int32)
-    found = maximum_flow(csr_array((most, (rows, columns)), shape=(end + 1, end + 1)), begin, end)
-    if found.flow_value < total:
-        return None
-    amounts: NDArray[np.int64] = np.asarray(found.flow[source, target + sources], dtype=np.int64).reshape(-1)
-    return amounts
 
 
 class Range(NamedTuple):
@@ -156,25 +137,37 @@ class Sums:
         )
 
 
-def largest_flow(
-    supply: NDArray[np.int64], demand: NDArray[np.int64], source: NDArray[np.int64], sink: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def largest_flow(supply: Ints, demand: Ints, source: Ints, sink: Ints) -> Ints:
     """How much leaves each source in a largest flow along the edges, (edges,) each, to sinks: (sources,).
 
     No source gives more than its supply, and no sink takes more than its demand.
     """
+    if not len(source):
+        return np.zeros(len(supply), dtype=np.int64)
+    return np.asarray(_flow(supply, demand, source, sink)[[-2], :].toarray()[0, : len(supply)], dtype=np.int64)
+
+
+def transport(have: Ints, need: Ints, source: Ints, target: Ints) -> Ints | None:
+    """How much goes along each way from a source to a target so that all needs are met; None where that cannot be."""
+    total = int(have.sum())
+    if total != int(need.sum()):
+        return None
+    flow = _flow(have, need, source, target)
+    if int(flow[[-2], :].sum()) < total:
+        return None
+    amounts: Ints = np.asarray(flow[source, target + len(have)], dtype=np.int64).reshape(-1)
+    return amounts
+
+
+def _flow(supply: Ints, demand: Ints, source: Ints, sink: Ints) -> Any:
+    """A largest flow from the last node but one, through sources and sinks, to the last: (nodes, nodes), sparse."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
-    sources, nodes = len(supply), len(supply) + len(demand) + 2
-    start, end = nodes - 2, nodes - 1
-    if not len(source):
-        return np.zeros(sources, dtype=np.int64)
     if int(max(supply.sum(), demand.sum())) >= 2**31:
-        raise InputError("bounds of more than 2,147,483,647 people are not computed", do="ask of fewer columns")
-    tail = np.concatenate([np.full(sources, start), source, sources + np.arange(len(demand))])
-    head = np.concatenate([np.arange(sources), sources + sink, np.full(len(demand), end)])
+        raise InputError("flows of more than 2,147,483,647 people are not computed", do="ask of fewer columns")
+    sources, nodes = len(supply), len(supply) + len(demand) + 2
+    tail = np.concatenate([np.full(sources, nodes - 2), source, sources + np.arange(len(demand))])
+    head = np.concatenate([np.arange(sources), sources + sink, np.full(len(demand), nodes - 1)])
     room = np.concatenate([supply, np.minimum(supply[source], demand[sink]), demand]).astype(np.int32)
-    graph = csr_array((room, (tail, head)), shape=(nodes, nodes))
-    flow = maximum_flow(graph, start, end).flow
-    return np.asarray(flow[[start], :].toarray()[0, :sources], dtype=np.int64)
+    return maximum_flow(csr_array((room, (tail, head)), shape=(nodes, nodes)), nodes - 2, nodes - 1).flow
