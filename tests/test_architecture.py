@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -140,6 +141,7 @@ def is_module(name: str) -> bool:
     return name.startswith("jali.") and (path.with_suffix(".py").is_file() or path.is_dir())
 
 
+@cache
 def all_imports() -> list[Import]:
     return [found for path in sorted(PACKAGE.rglob("*.py")) for found in imports_of(path.read_text("utf-8"), path)]
 

@@ -235,8 +235,8 @@ def test_a_group_of_any_number_of_columns_goes_to_the_furthest_step_that_holds(
     codes = [row for i, row in enumerate(codes) if row not in codes[:i]]
     private = [1, *(random.randrange(2) for _ in codes[1:])]
     n, m = sum(private), len(codes)
-    bounds = DeltaPresence(n / m / 4, 1 - (1 - n / m) / 4)
-    low, high = bounds.exact_low, bounds.exact_high
+    low, high = Fraction(n, m) / 4, 1 - Fraction(m - n, m) / 4  # exact, since a step may meet them exactly
+    bounds = DeltaPresence(low, high)  # type: ignore[arg-type]
     texts = [tuple(map(str, row)) for row in codes]
     present = [row for row, here in zip(texts, private, strict=True) if here]
     furthest = 0
