@@ -119,10 +119,15 @@ def targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
 
 def imports_of(source: str, path: Path) -> list[Import]:
     """Every import of a file, at whatever depth, under TYPE_CHECKING too: a type is knowledge as well."""
+    return imports_in(ast.parse(source), path)
+
+
+def imports_in(tree: ast.Module, path: Path) -> list[Import]:
+    """Every import of a file that was parsed."""
     name = module_name(path)
     package = name if path.name == "__init__.py" else name[:-1]
     room = name[1] if len(name) > 1 else "jali"
-    tree, place = ast.parse(source), str(path.relative_to(ROOT))
+    place = str(path.relative_to(ROOT))
     named = THROUGH_VARIABLES.get(place, ())
     found = [
         Import(f"{place}:{getattr(node, 'lineno', 0)}", room, target)
@@ -158,7 +163,7 @@ def runtime_imports(path: Path) -> set[str]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             node.body = [ast.Pass()]
     own = ".".join(module_name(path))
-    found = {module_of(one.target) for one in imports_of(ast.unparse(tree), path) if one.target.startswith("jali.")}
+    found = {module_of(one.target) for one in imports_in(tree, path) if one.target.startswith("jali.")}
     return found - {own}
 
 
