@@ -115,7 +115,7 @@ def test_fitting_agrees_with_the_closed_form_and_with_scaling_every_cell(seed: i
     for marginals in (walked(cache, seed), anything(cache, seed)):
         found = fitting.fit(cache, marginals)
         wanted = dense.fitted(marginals, rounds=5000)
-        close = 1e-9 if found.converged else 1e-3
+        close = 1e-9 if found.converged and dense.settled else 1e-3
         assert fitting.divergence(cache, found) == pytest.approx(dense.kl(wanted), abs=close)
         for marginal in marginals:
             summed: dict[tuple[int, ...], float] = {}
@@ -211,7 +211,8 @@ def test_counts_are_sums_over_the_maximum_entropy_distribution(seed: int) -> Non
                 truth[test] = np.broadcast_to(own.reshape(shape), dense.shape)
             where = _truth(condition, truth)
             found = estimate.count(text)
-            assert found == pytest.approx(float(wanted[where].sum()) * table.rows, abs=1e-6)
+            close = 1e-6 if dense.settled else 1e-3 * table.rows
+            assert found == pytest.approx(float(wanted[where].sum()) * table.rows, abs=close)
             real = float(dense.n[where].sum())
             assert found.low <= real <= found.high
             assert found.exact or found.assumes

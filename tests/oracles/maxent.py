@@ -25,6 +25,7 @@ class Dense:
             self.n[tuple(int(column.codes[row]) for column in self.columns)] += 1
         masks = [column.mask(table.domain) for column in self.columns]
         self.allowed = np.ones(self.shape, dtype=bool)
+        self.moves = 0.0  # of the last round of scaling
         for cell in product(*map(range, self.shape)):
             self.allowed[cell] = all(mask[code] for mask, code in zip(masks, cell, strict=True))
 
@@ -38,8 +39,17 @@ class Dense:
                 found.append(int(column.hierarchy.maps[level][code]) if column.hierarchy else code)
         return tuple(found)
 
+    @property
+    def settled(self) -> bool:
+        """Whether the last scaling had ended where it was going."""
+        return self.moves < 1e-13
+
     def fitted(self, marginals: Sequence[Marginal], rounds: int = 400) -> Floats:
-        """The maximum-entropy distribution over all leaf cells, by scaling until nothing moves."""
+        """The maximum-entropy distribution over all leaf cells, by scaling until nothing moves, or so many rounds.
+
+        Where cells must be empty that no marginal rules out, it gets there only as one over the rounds; `settled` says
+        whether it did.
+        """
         cells = [cell for cell in product(*map(range, self.shape)) if self.allowed[cell]]
         n = np.array([self.n[cell] for cell in cells])
         p = np.full(len(cells), 1 / len(cells))
@@ -52,7 +62,8 @@ class Dense:
             for group in groups:
                 want, have = np.bincount(group, n) / n.sum(), np.bincount(group, p)
                 p = p * np.divide(want, have, out=np.zeros_like(have), where=have > 0)[group]
-            if abs(p - before).max() < 1e-15:
+            self.moves = float(abs(p - before).max())
+            if self.moves < 1e-15:
                 break
         found = np.zeros(self.shape)
         for cell, share in zip(cells, p, strict=True):
