@@ -115,6 +115,7 @@ def test_presence_is_told_beside_the_public_table(folder: Path) -> None:
     assert "DeltaPresence(0.1, 0.6): BROKEN" in broken.stdout
 
 
+@pytest.mark.slow
 def test_audit_and_report_judge_presence_beside_the_public_table(folder: Path) -> None:
     """Named, or found in the job; without it nothing changes."""
     publish("-q")

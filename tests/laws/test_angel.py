@@ -187,6 +187,7 @@ def test_it_is_never_worse_than_plain_generalization() -> None:
     assert owns > 0  # the case occurs
 
 
+@pytest.mark.slow
 def test_the_best_batches_and_buckets_are_the_better_ones_as_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """By default the KL is that of the best of all ways, in the display that is asked for, if all draw the same."""
     ways = [(batches, buckets) for batches in ("partition", "curve", "anatomy") for buckets in BUCKETS]

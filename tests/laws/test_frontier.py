@@ -526,6 +526,7 @@ def test_only_points_that_meet_everything_are_joined_by_a_line(found: Frontier) 
             assert full == sum(map(shown.meets, shown.points))
 
 
+@pytest.mark.slow
 def test_every_tick_of_a_logarithmic_scale_reads_as_a_number() -> None:
     """No LaTeX, and at least two of them, however far the figures are apart."""
     for least in (0.1, 0.06, 0.01, 0.001, 1e-6):

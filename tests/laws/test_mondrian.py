@@ -211,6 +211,7 @@ def _verdicts(work, desk, matrix, verdict):  # type: ignore[no-untyped-def]
         verdict[i] = kernels.holds(work, desk, desk.counts[0], matrix[i].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("principle", [p for p in COMPILED if not getattr(p, "values", ())], ids=repr)
 def test_compiled_rules_judge_exactly_as_the_principle_does(principle: Principle) -> None:
     random = np.random.default_rng(5)

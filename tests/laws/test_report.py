@@ -498,6 +498,7 @@ def test_only_errors_of_input_count_as_not_defined() -> None:
 # -- pictures and notebooks --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pictures_are_text_in_vectors_and_speak(tmp_path: Path) -> None:
     """A hierarchy, a lattice (drawn or summarized), boxes: an SVG with title, description and its labels as text."""
     table = GIVEN["intervals"][1]

@@ -265,6 +265,7 @@ def _verdicts(matrix, k, ratio, verdict):  # type: ignore[no-untyped-def]
         verdict[i] = safe_alone(matrix[i], seen, matrix[i].sum(), k, ratio[0] / ratio[1], ratio[0], ratio[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [0.5, 0.6, Fraction(2, 3), 0.75, Fraction(6, 7), 1])
 def test_compiled_code_judges_single_groups_as_the_principle_does(c: float | Fraction) -> None:
     """Also where c is met exactly, which small counts often do."""

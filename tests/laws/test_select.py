@@ -110,6 +110,7 @@ def greedy_is_near_the_best(seed: int) -> None:
     assert kl >= best.kl - 1e-12
 
 
+@pytest.mark.slow
 def test_a_longer_walk_finds_the_best_of_small_problems() -> None:
     """Within five per cent, on each of ten tables."""
     for seed in range(10):
