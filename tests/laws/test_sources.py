@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
+from jali.sources.tables import parquet_columns
 
 PLAIN = "zip,age,name,sick\n01234,39,Ann,flu\n13053,40,Bob,cold\n"
 
@@ -225,6 +226,16 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
     assert found.unnamed == ("x",)
     with pytest.raises(InputError, match='column "x" holds values that jali cannot publish: got list'):
         jali.read(tmp_path / "sex=F" / "t.parquet", quasi=["x"])
+
+
+def test_a_parquet_file_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Found by mutated inputs: Arrow reads the schema, and fails where the name is asked for."""
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"abcdefgh": [1, 2]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abcd\xff\xfegh"))
+    for call in (lambda: jali.read(path, quasi=["abcdefgh"]), lambda: parquet_columns(path)):
+        with pytest.raises(InputError, match="is not a readable Parquet file"):
+            call()
 
 
 @pytest.mark.parametrize("content", [b"PAR1", b"PAR1" + b"\x00" * 100, b"not parquet at all"])

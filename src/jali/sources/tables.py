@@ -88,7 +88,7 @@ def parquet_columns(path: Path) -> list[str]:
 def _readable_parquet(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
         raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
 
 
