@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jali.core.arrays import Floats
 from jali.encoding.table import Table
 from jali.graphical.marginal import Marginal
-
-Floats = NDArray[np.float64]
 
 
 class Dense:

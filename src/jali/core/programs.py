@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError, InternalError
-
-Ints = NDArray[np.int64]
 
 TOLERANCE = 1e-6
 """What HiGHS may miss a whole number or a bound by; ranges are widened by this much before they are rounded inwards."""
@@ -37,7 +35,7 @@ class Least(NamedTuple):
 
     bound: float
     reached: bool
-    x: NDArray[np.float64] | None  # (unknowns,) where `reached`, the sum is least here
+    x: Floats | None  # (unknowns,) where `reached`, the sum is least here
 
 
 class Best(NamedTuple):
@@ -45,7 +43,7 @@ class Best(NamedTuple):
 
     limit: float  # no x passes it
     exact: bool
-    x: NDArray[np.float64] | None  # (unknowns,) the best that was found; None where time ran out before there was one
+    x: Floats | None  # (unknowns,) the best that was found; None where time ran out before there was one
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +51,15 @@ class Sums:
     """What is known of unknown amounts x ≥ 0: low ≤ A·x ≤ high for each row of the sparse matrix A."""
 
     unknowns: int
-    row: NDArray[np.int64]  # (entries,) which known sum
-    unknown: NDArray[np.int64]  # (entries,) which unknown it counts
-    low: NDArray[np.float64]  # (sums,)
-    high: NDArray[np.float64]  # (sums,)
-    weight: NDArray[np.float64] | None = None  # (entries,) how often it counts it; once by default
-    most: NDArray[np.float64] | None = None  # (unknowns,) the largest each unknown can be; no limit by default
+    row: Ints  # (entries,) which known sum
+    unknown: Ints  # (entries,) which unknown it counts
+    low: Floats  # (sums,)
+    high: Floats  # (sums,)
+    weight: Floats | None = None  # (entries,) how often it counts it; once by default
+    most: Floats | None = None  # (unknowns,) the largest each unknown can be; no limit by default
     whole: bool = True  # whether the unknowns are whole numbers (and the sums asked for have whole weights)
 
-    def range_of(self, objective: NDArray[np.float64], *, deadline: float = math.inf) -> Range | None:
+    def range_of(self, objective: Floats, *, deadline: float = math.inf) -> Range | None:
         """The range of objective·x, or None where no x fits. `deadline` is a time of `time.monotonic`."""
         least = self.least(np.asarray(objective, dtype=np.float64), deadline=deadline)
         if least is None:
@@ -76,12 +74,12 @@ class Sums:
         found = self.least(np.zeros(self.unknowns), deadline=deadline)
         return None if found is not None and not found.reached else found is not None
 
-    def best(self, objective: NDArray[np.float64], *, deadline: float = math.inf, gap: float = 0.0) -> Best | None:
+    def best(self, objective: Floats, *, deadline: float = math.inf, gap: float = 0.0) -> Best | None:
         """An x with the largest objective·x, or one within a share `gap` of it; None where no x fits."""
         found = self.least(-np.asarray(objective, dtype=np.float64), deadline=deadline, gap=gap)
         return None if found is None else Best(-found.bound, found.reached, found.x)
 
-    def least(self, objective: NDArray[np.float64], *, deadline: float = math.inf, gap: float = 0.0) -> Least | None:
+    def least(self, objective: Floats, *, deadline: float = math.inf, gap: float = 0.0) -> Least | None:
         """A proved lower bound of objective·x, and an x that reaches it or comes near it; None where no x fits.
 
         With `gap` the search ends at an x within that share of the least.
@@ -115,17 +113,17 @@ class Sums:
         rounded = float(math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound)
         return Least(rounded, done and (gap == 0 or rounded == result.fun), x)
 
-    def parts(self) -> NDArray[np.int64]:
+    def parts(self) -> Ints:
         """The part of each unknown: unknowns of different parts have no sum in common, nor any chain of sums."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
         sums = len(self.low)
         ties = csr_array((np.ones(len(self.row)), (self.row, self.unknown + sums)), shape=(sums + self.unknowns,) * 2)
-        part: NDArray[np.int64] = connected_components(ties, directed=False)[1][sums:].astype(np.int64)
+        part: Ints = connected_components(ties, directed=False)[1][sums:].astype(np.int64)
         return part
 
-    def where(self, kept: NDArray[np.bool_]) -> Sums:
+    def where(self, kept: Bools) -> Sums:
         """The same of some unknowns alone, which must be whole parts of them."""
         entries = kept[self.unknown]
         sums, row = np.unique(self.row[entries], return_inverse=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.cover import intervals as spans
 from jali.cover import masks as texts
 from jali.cover.domain import as_kind, clean, joint_type, require, type_of, universe
@@ -18,7 +19,7 @@ from jali.cover.sets import Sets
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.query.algebra import Test
-from jali.query.match import Bools, Floats, Ints, Part, Patterns, merged, numbered
+from jali.query.match import Part, Patterns, merged, numbered
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)
 DECLARE = "publish it with a declared domain: bands(low=, high=) or a taxonomy"

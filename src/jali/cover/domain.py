@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jali.core.arrays import Bools
 from jali.cover import intervals as spans
 from jali.cover import masks
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.query.algebra import Scalar, Test, holds
-from jali.query.match import Bools
 
 
 def require(truth: bool, what: str) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.query.algebra import Scalar, Test, holds
-from jali.query.match import Bools, Floats, Ints, Part, folded, numbered
+from jali.query.match import Part, folded, numbered
 from jali.query.tree import number_from
 
 _DAY = timedelta(days=1)

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.query.algebra import Scalar, Test, holds
-from jali.query.match import Bools, Floats, Ints, Part, numbered
+from jali.query.match import Part, numbered
 
 HIDDEN = "*"
 _MOST = 20_000  # states of the automata together

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
 from jali.cover.domain import comparable
 from jali.cover.masks import HIDDEN, alphabet
 from jali.encoding import values as v
-from jali.query.match import Bools, Floats, Ints
 
 AT_ONCE = 4_000_000  # pairs of a value and a tuple of nodes
 

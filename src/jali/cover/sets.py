@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, added
 from jali.cover.domain import comparable
 from jali.query.algebra import Test, holds
-from jali.query.match import Bools, Floats, Ints, Part, added, numbered
+from jali.query.match import Part, numbered
 
 _SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up
 

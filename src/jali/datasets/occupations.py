@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats
 from jali.encoding.builders import bands, suppress
 from jali.encoding.hierarchy import Builder, Taxonomy
 from jali.encoding.table import Column, Domain, Table
@@ -23,7 +24,6 @@ from jali.errors import InputError
 __all__ = ["occupations"]
 
 Codes: TypeAlias = NDArray[np.uint8]
-Floats: TypeAlias = NDArray[np.float64]
 
 AGES = np.arange(16, 94)
 GENDER = ("Male", "Female")

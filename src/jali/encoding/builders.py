@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Step, by_label, from_steps
 from jali.errors import HierarchyError, InputError
@@ -166,7 +167,7 @@ def _texts(numerators: NDArray[Any], scale: int) -> pa.Array:
     return pa.array(np.asarray(numerators / scale, dtype=np.float64)).cast(pa.string())
 
 
-def _numbers(values: pa.Array) -> NDArray[np.float64]:
+def _numbers(values: pa.Array) -> Floats:
     found = v.numbers(values)
     assert found is not None  # typed() saw to it
     return found

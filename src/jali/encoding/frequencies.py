@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.principles.counts import Counts, Ints, Sensitive
+from jali.core.arrays import Floats, Ints, combine
+from jali.principles.counts import Counts, Sensitive
 
-_WIDEST = 2**62  # a key must fit into 64 bits
-_TABLED = 1 << 22  # possible keys up to which a table of them beats hashing many rows (measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class Frequencies:
     value: Ints  # (entries,) joint value of the sensitive columns as published
     people: Ints  # (entries,) people; 1 where persons are named
     rows: Ints  # (entries,)
-    weight: NDArray[np.float64]  # (entries,) the rows' weights; their number where there are none
+    weight: Floats  # (entries,) the rows' weights; their number where there are none
     person: Ints | None  # (entries,)
     joint: Ints  # (joint values, sensitive columns) codes
     sensitive: tuple[Sensitive, ...]  # as judged
@@ -91,45 +90,3 @@ class Frequencies:
 
 def _pairs(first: Ints, second: Ints) -> Ints:
     return np.unique(first * (int(second.max(initial=0)) + 1) + second)
-
-
-def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tuple[NDArray[np.int32], Ints]:
-    """Number the distinct rows of several code columns (codes, how many values), in the order of their codes.
-
-    Returns the number of each row and, for each number, the first row that has it.
-    """
-    space = math.prod(max(values, 1) for _, values in columns)
-    key: NDArray[Any] = np.zeros(rows, dtype=np.int32 if space < 2**31 else np.int64)
-    width = 1
-    for codes, values in columns:
-        wider = width * max(values, 1)
-        if wider >= _WIDEST or 1 < width <= _tabled(rows) < wider:  # what occurs so far may well fit into a table
-            number, width = _numbered(key, width)
-            key = number.astype(key.dtype)
-        key *= max(values, 1)
-        np.add(key, codes, out=key, casting="unsafe")  # a sum is below the width, whatever type the codes have
-        width *= max(values, 1)
-    number, count = _numbered(key, width)
-    first = np.zeros(count, dtype=np.int32)
-    first[number[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
-    return number, first.astype(np.int64)
-
-
-def _tabled(rows: int) -> int:
-    """How many possible keys of so many rows are looked up in a table."""
-    return min(_TABLED, 8 * rows + 1024)
-
-
-def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], int]:
-    """Number the distinct keys, all below the width, in their order; and how many there are."""
-    if width <= _tabled(len(key)):
-        present = np.zeros(width, dtype=bool)
-        present[key] = True
-        rank = np.cumsum(present, dtype=np.int32)
-        rank -= 1
-        return rank[key], int(rank[-1]) + 1
-    encoded = pc.dictionary_encode(pa.array(key))  # hashing the rows, then sorting only what is distinct
-    keys = encoded.dictionary.to_numpy()
-    rank = np.empty(len(keys), dtype=np.int32)
-    rank[np.argsort(keys, kind="stable")] = np.arange(len(keys), dtype=np.int32)
-    return rank[encoded.indices.to_numpy()], len(keys)

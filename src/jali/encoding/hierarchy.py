@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.core.csv import any_length
 from jali.core.files import content, put_content
 from jali.core.text import html_table
@@ -32,8 +33,8 @@ class Level:
     """One level's nodes: what they are called and, for bands and dates, which interval each covers."""
 
     labels: pa.Array  # (nodes,) text, each once; null is the missing value
-    low: NDArray[np.float64] | None = None  # (nodes,) nan for a node that is no interval
-    high: NDArray[np.float64] | None = None  # (nodes,) the last value of it, or its end where values are fractions
+    low: Floats | None = None  # (nodes,) nan for a node that is no interval
+    high: Floats | None = None  # (nodes,) the last value of it, or its end where values are fractions
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -94,12 +95,12 @@ class Hierarchy:
         """The number of steps from the values to the root."""
         return len(self.maps) - 1
 
-    def node_sizes(self, level: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    def node_sizes(self, level: int, mask: Bools | None = None) -> Ints:
         """How many values each node of a level covers (only those in the mask, if given): (nodes,)."""
         nodes = self.maps[level] if mask is None else self.maps[level][mask]
         return np.bincount(nodes, minlength=len(self.levels[level])).astype(np.int64)
 
-    def members(self, level: int) -> list[NDArray[np.int64]]:
+    def members(self, level: int) -> list[Ints]:
         """The codes of the values that each node of a level covers, ascending."""
         order = np.argsort(self.maps[level], kind="stable").astype(np.int64)
         return np.split(order, np.cumsum(self.node_sizes(level))[:-1])

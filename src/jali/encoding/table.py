@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.encoding import values as v
-from jali.encoding.frequencies import Frequencies, combine
+from jali.encoding.frequencies import Frequencies
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.errors import InputError, nearest, nearest_hidden
-from jali.principles.counts import Ints, Sensitive
+from jali.principles.counts import Sensitive
 
 Role = Literal["quasi", "sensitive", "other"]
 Domain = Literal["declared", "present"]
@@ -44,7 +45,7 @@ class Column:
         return self.hierarchy is not None and self.hierarchy.declared
 
     @cached_property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Bools:
         """Which values occur: (values,)."""
         return np.bincount(self.codes, minlength=len(self.values)) > 0
 
@@ -53,7 +54,7 @@ class Column:
         """The values as people read them."""
         return v.texts(self.values)
 
-    def mask(self, domain: Domain) -> NDArray[np.bool_]:
+    def mask(self, domain: Domain) -> Bools:
         """Which values the domain has: all where it is declared, else those that occur."""
         return np.ones(len(self.values), dtype=bool) if domain == "declared" and self.declared else self.present
 
@@ -86,7 +87,7 @@ class Table:
     records: int  # rows that are held; each stands for `multiplicity` rows
     origin: str = "arrow"  # the kind of frame that came in
     person: Ints | None = None  # (records,)
-    weight: NDArray[np.float64] | None = None  # (records,)
+    weight: Floats | None = None  # (records,)
     multiplicity: Ints | None = None  # (records,) from engines that counted distinct rows for us
     domain: Domain = "declared"
     unnamed: tuple[str, ...] = ()  # columns that were not named and never leave the building
@@ -246,7 +247,7 @@ def _frequencies(table: Table) -> Frequencies:
         keys.append((table.person, int(table.person.max(initial=0)) + 1))
     entry, entry_first = combine(keys, table.records)
     rows = np.bincount(entry, weights=table.multiplicity).astype(np.int64)
-    weight: NDArray[np.float64] = rows.astype(np.float64)
+    weight: Floats = rows.astype(np.float64)
     if table.weight is not None:
         counted = table.weight if table.multiplicity is None else table.weight * table.multiplicity
         weight = np.bincount(entry, weights=counted).astype(np.float64)

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.errors import InputError
 
 Kind = Literal["number", "text", "date", "boolean"]
@@ -131,7 +131,7 @@ def ordered(values: pa.Array) -> pa.Array:
     return distinct.take(pc.array_sort_indices(distinct, null_placement="at_end"))
 
 
-def places(values: pa.Array, found: pa.Array) -> NDArray[np.int64]:
+def places(values: pa.Array, found: pa.Array) -> Ints:
     """Where each found value stands among the distinct values, -1 where it does not.
 
     Values of one kind meet whatever their types: 39 is 39.0 and 39.00; of different kinds, as they read.
@@ -143,11 +143,11 @@ def places(values: pa.Array, found: pa.Array) -> NDArray[np.int64]:
             values, found = values.cast(pa.timestamp("us")), found.cast(pa.timestamp("us"))
         else:
             values, found = texts(values), texts(found)
-    place: NDArray[np.int64] = pc.index_in(found, values).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    place: Ints = pc.index_in(found, values).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return place
 
 
-def numbers(values: pa.Array) -> NDArray[np.float64] | None:
+def numbers(values: pa.Array) -> Floats | None:
     """The numbers behind the values (days for dates), nan for the missing one; None where they are no numbers.
 
     Text that is all numbers without leading zeros counts: a taxonomy's 17, 18, … are in order.
@@ -162,20 +162,18 @@ def numbers(values: pa.Array) -> NDArray[np.float64] | None:
         return None
     elif kind == "date":
         return days(values)
-    result: NDArray[np.float64] = (
-        values.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    )
+    result: Floats = values.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     return result
 
 
-def days(values: pa.Array) -> NDArray[np.float64]:
+def days(values: pa.Array) -> Floats:
     """Days since 1970-01-01 (fractions for times of day), nan for the missing value."""
     if pa.types.is_timestamp(values.type):
         micros = values.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False)
-        times: NDArray[np.float64] = micros.fill_null(float("nan")).to_numpy(zero_copy_only=False) / _DAY_MICROS
+        times: Floats = micros.fill_null(float("nan")).to_numpy(zero_copy_only=False) / _DAY_MICROS
         return times
     count = values.cast(pa.date32()).cast(pa.int32()).cast(pa.float64())
-    result: NDArray[np.float64] = count.fill_null(float("nan")).to_numpy(zero_copy_only=False)
+    result: Floats = count.fill_null(float("nan")).to_numpy(zero_copy_only=False)
     return result
 
 

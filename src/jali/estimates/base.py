@@ -8,8 +8,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from jali.core.arrays import Floats
 from jali.errors import InputError, UndeterminedError, told
 from jali.query.algebra import Condition, from_mapping, parse
 
@@ -74,7 +74,7 @@ def short(number: float) -> str:
 class Estimate(Protocol):
     """What every kind of release lets an analyst ask."""
 
-    def probability(self, cells: Any) -> NDArray[np.float64]:
+    def probability(self, cells: Any) -> Floats:
         """The probability of each cell (a value for each of some columns): (cells,)."""
         ...
 

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, added, combine
 from jali.core.native import free_name
 from jali.cover.cover import Cover
 from jali.cover.intervals import typed
 from jali.cover.sets import Sets
-from jali.encoding.frequencies import combine
 from jali.errors import InputError
-from jali.query.match import Floats, Ints, added
 
 LARGEST = 20_000_000  # cells of a joint table
 CELL_WORDS = 2**17  # of 64 bits, held at once for cells

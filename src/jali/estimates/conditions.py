@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.cover.cover import Cover
 from jali.cover.sets import Sets
 from jali.encoding.values import Kind
 from jali.errors import InputError
 from jali.estimates.base import INDEPENDENT
 from jali.query.algebra import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
-from jali.query.match import Bools, Floats, Ints, Patterns
+from jali.query.match import Patterns
 
 Codes = NDArray[np.integer]  # (boxes,)
 Role = Literal["quasi", "sensitive", "other"]

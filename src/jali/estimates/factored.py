@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Bools, Floats, Ints, added, combine, runs
 from jali.estimates.base import keep
 from jali.estimates.conditions import BoxColumn, Fits, Truth, fitting_boxes, rests_on, truth_of
-from jali.estimates.hits import runs
 from jali.query.algebra import Condition
-from jali.query.match import Bools, Floats, Ints, added
 
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too

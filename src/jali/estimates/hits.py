@@ -8,11 +8,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.query.match import Floats, Ints
+from jali.core.arrays import Floats, Ints, counted, owners, portions, runs, runs_of, starts
 
 Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
 
-AT_ONCE = 4_000_000  # pairs that are looked at together
 TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which they are held as a table
 
 
@@ -53,11 +52,10 @@ def hits_of(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int
         kind = _Begun.of(theirs, codes[column], nodes[column])
         start, box, share = _next(Hits(start, box, share), cell, kind, dense[column], (values, nodes[column]))
         ours, theirs = cell.number, kind.number
-    size = np.diff(start)[ours]
-    at = runs(start[ours], size)
+    size, at = runs_of(start, ours)
     first = np.zeros(int(theirs.max(initial=-1)) + 1, dtype=np.int64)
     first[theirs] = np.arange(boxes)
-    return Hits(np.concatenate([[0], np.cumsum(size)]), first[box[at]], share[at])
+    return Hits(starts(size), first[box[at]], share[at])
 
 
 def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple[int, int]) -> Hits:
@@ -68,7 +66,7 @@ def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple
     """
     goes_on = np.searchsorted(kind.parent, np.arange(int(kind.parent.max(initial=-1)) + 2))  # they are sorted
     many = np.diff(goes_on)  # (beginnings of boxes,) ways in which each goes on
-    upto = np.concatenate([[0], np.cumsum(many[before.box])])
+    upto = starts(many[before.box])
     work = upto[before.start[cell.parent + 1]] - upto[before.start[cell.parent]]  # (beginnings of cells,)
     held = np.bincount(found[1], minlength=width[1])[kind.code]  # (kinds,) values that each holds
     if int(held.sum()) <= int(work.sum()) and len(many) * width[0] <= TABLED:
@@ -76,25 +74,17 @@ def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple
         work = np.diff(before.start)[cell.parent]
     else:
         ways = _AllWays(goes_on, kind.code, _Shares.of(found, *width))
-    cuts = np.unique(np.searchsorted(np.cumsum(work), np.arange(AT_ONCE, int(work.sum()), AT_ONCE)))
-    parts = [_some(some, before, cell, ways) for some in np.split(np.arange(len(work)), cuts)]
+    parts = [_some(some, before, cell, ways) for some in portions(work)]
     counts, boxes, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), boxes, shares)
+    return Hits(starts(counts), boxes, shares)
 
 
-def _some(some: Ints, before: Hits, cell: _Begun, ways: _Ways) -> tuple[Ints, Ints, Floats]:
+def _some(some: slice, before: Hits, cell: _Begun, ways: _Ways) -> tuple[Ints, Ints, Floats]:
     """For some beginnings of cells: how many boxes' beginnings hold each, which, and the share of each."""
-    begin = before.start[cell.parent[some]]
-    size = before.start[cell.parent[some] + 1] - begin
-    hit, which = runs(begin, size), np.repeat(np.arange(len(some)), size)
+    size, hit = runs_of(before.start, cell.parent[some])
+    which = owners(size)
     pair, on, part = ways.on(before.box[hit], cell.code[some][which])
-    counts = np.bincount(which[pair], minlength=len(some))
-    return counts.astype(np.int64), on, before.share[hit[pair]] * part
-
-
-def runs(begin: Ints, size: Ints) -> Ints:
-    """The numbers from each begin on, so many of each: (sum of sizes,)."""
-    return np.repeat(begin - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    return counted(which[pair], length=len(size)), on, before.share[hit[pair]] * part
 
 
 class _Ways(Protocol):

@@ -12,15 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, added, combine, portions, runs
 from jali.core.programs import largest_flow
-from jali.encoding.frequencies import combine
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
 from jali.estimates.cells import LARGEST
-from jali.estimates.hits import Density, hits_of, runs, summed_at
-from jali.query.match import Bools, Floats, Ints, added
-
-AT_ONCE = 4_000_000  # pairs of a box and a value
+from jali.estimates.hits import Density, hits_of, summed_at
 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 
@@ -98,14 +95,6 @@ def _reduced(side: Side, links: int) -> Side:
     number, first = combine([(link, links), *((c.codes, c.cover.nodes) for c in columns)], len(link))
     kept = [replace(column, codes=column.codes[first]) for column in columns]
     return kept, link[first], added(number, amount, len(first))
-
-
-def portions(pairs: Ints) -> list[slice]:
-    """Rows cut so that each part has about AT_ONCE pairs."""
-    upto = np.cumsum(pairs)
-    cuts = np.searchsorted(upto, np.arange(AT_ONCE, int(upto[-1]), AT_ONCE))
-    ends = np.unique(np.concatenate([[0], cuts, [len(pairs)]])).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True, eq=False)

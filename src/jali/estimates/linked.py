@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, added, combine
 from jali.cover.cover import DECLARE
-from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxColumn, BoxEstimate
@@ -28,7 +28,6 @@ from jali.estimates.link_join import (
     shuffled_within,
 )
 from jali.query.algebra import Condition, Constant, columns, simplify, tests
-from jali.query.match import Bools, Floats, Ints, added
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]

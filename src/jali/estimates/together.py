@@ -11,18 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jali.core.arrays import Bools, Floats, Ints, added, combine, portions, runs
 from jali.cover.cover import DECLARE, Cover
 from jali.cover.domain import comparable
-from jali.encoding.frequencies import combine
 from jali.errors import InputError, UndeterminedError, nearest
 from jali.estimates.base import Count, condition_of, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
-from jali.estimates.hits import runs
-from jali.estimates.link_join import portions
 from jali.estimates.linked import LinkedEstimate
 from jali.query.algebra import Condition, columns
-from jali.query.match import Bools, Floats, Ints, added, numbered
+from jali.query.match import numbered
 
 LARGEST = 1 << 26  # pairs of nodes, and their members
 

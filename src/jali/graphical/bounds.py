@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints
 from jali.core.programs import TOLERANCE, Sums
 from jali.graphical.graph import Mask, largest
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import finest
-from jali.principles.counts import Bools, Ints
 
 CELLS = 1 << 14
 """Joint cells up to which the programs are solved; beyond, each marginal bounds alone."""
@@ -28,7 +28,7 @@ CELLS = 1 << 14
 SECONDS = 10.0
 """How long one question may take; then each marginal bounds alone."""
 
-Groups = Mapping[int, NDArray[np.int64]]
+Groups = Mapping[int, Ints]
 """For an attribute, the group of each node at its finest level."""
 
 
@@ -59,7 +59,7 @@ def grouped(cache: Cache, marginals: Sequence[Marginal], alike: Mapping[int, NDA
 
     `alike` gives each node of an asked attribute, at its finest level, a row: (nodes, …).
     """
-    found: dict[int, NDArray[np.int64]] = {}
+    found: dict[int, Ints] = {}
     shown = finest(marginals)
     for i in shown.attributes:
         attribute = cache.domain.attributes[i]

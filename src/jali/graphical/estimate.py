@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, added, combine
 from jali.cover.cover import DECLARE, Cover
-from jali.encoding.frequencies import combine
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, table_of, undetermined
@@ -22,11 +22,9 @@ from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import Fit, log_shown
 from jali.graphical.network import Joint, Network, Reading
 from jali.query.algebra import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
-from jali.query.match import Bools, Patterns, added
+from jali.query.match import Patterns
 
 BEYOND = "columns are independent beyond what the published marginals show together"
-
-Floats = NDArray[np.float64]
 
 
 class Distribution(Protocol):
@@ -56,7 +54,7 @@ class Fitted:
         place = {i: axis for axis, i in enumerate(self.shown.attributes)}
         number, first = combine([(self._at[place[i]], len(asked[i].start) - 1) for i in asked], len(self._mass))
         mass = added(number, self._mass, len(first))
-        codes: list[NDArray[np.int64]] = []
+        codes: list[Ints] = []
         row = first
         for i, reading in asked.items():
             node = self._at[place[i]][row]
@@ -202,7 +200,7 @@ class MaxEntropyEstimate:
         """What all marginals together say of it."""
         possible = {i: judged[i].possible & self._occurs(i) for i in own}
 
-        def judge(groups: Mapping[int, NDArray[np.int64]], codes: Mapping[int, NDArray[np.int64]]) -> tuple[Bools, ...]:
+        def judge(groups: Mapping[int, Ints], codes: Mapping[int, Ints]) -> tuple[Bools, ...]:
             cells = len(next(iter(codes.values())))
             seen, at = [], []
             for i, some in possible.items():
@@ -271,7 +269,7 @@ class MaxEntropyEstimate:
                 codes[:, i] = np.unique(leaf, return_index=True)[1][node]
         return np.exp(log_shown(self.cache, network.tree, codes)) * share
 
-    def _placed(self, i: int, column: pa.ChunkedArray) -> tuple[NDArray[np.int64], Floats]:
+    def _placed(self, i: int, column: pa.ChunkedArray) -> tuple[Ints, Floats]:
         """The node of each value, and its share there; 0 for a value that is in none."""
         values = encoded(column)
         some = np.flatnonzero(self._occurs(i))

@@ -14,14 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Ints, combine
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 
 ABSENT = -1
 """The level of an attribute that a marginal does not have: the same as its root."""
 
-Ints = NDArray[np.int64]
 Levels = tuple[int, ...]
 
 

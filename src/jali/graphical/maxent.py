@@ -10,13 +10,11 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.core.programs import Sums
-from jali.encoding.frequencies import combine
 from jali.errors import InputError
 from jali.graphical.graph import JunctionTree, Mask, junction_tree
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, maximal, upward
-
-Floats = NDArray[np.float64]
 
 DENSE = 1 << 14
 """Up to about so many cells of a marginal are held as a table of all of them, whether or not somebody is there."""
@@ -81,8 +79,8 @@ def _log_at(cache: Cache, marginal: Marginal, columns: NDArray[np.integer], *, e
     nodes = [cache.domain.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes]
     here = [cache.domain.attributes[i].maps[marginal.levels[i]].take(columns[i]) for i in marginal.attributes]
     space = math.prod(nodes)
-    own: NDArray[np.int64] = np.zeros(known, dtype=np.int64)
-    at: NDArray[np.int64] = np.zeros(asked, dtype=np.int64)
+    own: Ints = np.zeros(known, dtype=np.int64)
+    at: Ints = np.zeros(asked, dtype=np.int64)
     if space <= DENSE + 4 * (known + asked):
         for width, mine, theirs in zip(nodes, counts.cells.T, here, strict=True):
             own, at = own * width + mine, at * width + theirs
@@ -244,9 +242,7 @@ def _scaled(p: Floats, constraints: Sequence[_Constraint], tolerance: float, rou
     return p, done, gap
 
 
-def _can_be_filled(
-    cache: Cache, marginals: Sequence[Marginal], shown: Marginal, shape: tuple[int, ...]
-) -> NDArray[np.bool_]:
+def _can_be_filled(cache: Cache, marginals: Sequence[Marginal], shown: Marginal, shape: tuple[int, ...]) -> Bools:
     """Which cells some table with these marginals fills, tables of fractions of people among them.
 
     One program: x, t ≥ 1 and y ≤ min(x, 1) with A x = t n; the largest Σ y has y = 1 just where a cell can be filled,
@@ -275,7 +271,7 @@ def _can_be_filled(
     found = known.best(np.concatenate([np.zeros(cells), np.ones(cells), [0.0]]))
     if found is None or found.x is None:
         return np.ones(shape, dtype=bool)
-    filled: NDArray[np.bool_] = (found.x[cells : 2 * cells] > 0.5).reshape(shape)
+    filled: Bools = (found.x[cells : 2 * cells] > 0.5).reshape(shape)
     return filled
 
 

@@ -13,16 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Floats, Ints, combine
 from jali.errors import InputError, InternalError
 from jali.graphical.marginal import ABSENT, Cache, Marginal, aggregated
 from jali.graphical.maxent import Tree, finest
 
 LARGEST = 1 << 24
 """Rows of a joint distribution that are held at most; more are refused."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Reading(NamedTuple):

@@ -14,9 +14,9 @@ from math import ceil, exp, log, sqrt
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.kernels.jit import inner, outer
 from jali.kernels.layout import TOLERANCE
-from jali.principles.counts import Floats, Ints
 
 UNSURE = 1e-9
 """How near to a bound means decide nothing."""

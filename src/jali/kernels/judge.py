@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints
 from jali.kernels.jit import inner
 from jali.kernels.worst_case import safe_alone
-from jali.principles.counts import Bools, Ints
 from jali.principles.rules import CLOSENESS, COLUMN, DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, SAFETY, SIZE, L, P, Q
 
 __all__ = [

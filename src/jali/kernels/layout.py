@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.principles.counts import Floats, Ints
+from jali.core.arrays import Floats, Ints
 
 CUTS = 8
 """How many cuts of an ordered column are judged before the next column's turn: those nearest to the median."""

@@ -6,11 +6,11 @@ from math import floor, log
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.kernels import judge as k
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort, holds, level_of, sort, span, tally, tally_bucket, untally_bucket
 from jali.kernels.layout import CUTS, DIGITS
-from jali.principles.counts import Bools, Ints
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.kernels import judge as k
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort
 from jali.kernels.mondrian import bounds_of, close_group, desk_of, open_group, place, ranked, try_column
 from jali.kernels.worst_case import FAR, free_vector, rank_seen
-from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case import MARGIN
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import SEEN, WHOLE, holds
 from jali.kernels.layout import JOINT, NODES, OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
-from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.rules import Rules
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.kernels.jit import inner, outer
 from jali.kernels.layout import Layout
 from jali.kernels.recode import (  # fmt: skip
@@ -25,7 +26,6 @@ from jali.kernels.recode import (  # fmt: skip
     tally,
     verdict,
 )
-from jali.principles.counts import Floats, Ints
 from jali.principles.rules import Rules
 
 NEAREST = 6

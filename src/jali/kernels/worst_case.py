@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.kernels.jit import inner, outer
-from jali.principles.counts import Floats, Ints
 from jali.principles.worst_case import MARGIN
 
 FAR = 1e300

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate, short
 from jali.measures.queries import codes_of
-from jali.principles.counts import Floats, Ints
 
 CLASSES = 12
 """At most so many classes are told apart in a column."""

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate, generator
 from jali.principles.base import exact, whole_number
-from jali.principles.counts import Bools, Floats
 from jali.query.algebra import And, Condition, Test
 
 _AT_ONCE = 1 << 24  # truth values held at a time

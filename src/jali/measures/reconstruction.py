@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, combine
 from jali.cover.cover import Cover
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.estimates.cells import summed
 from jali.measures.rules import classified, require_classifier, rule_errors, share_of
-from jali.principles.counts import Ints
 from jali.releases.generalized import Generalized
 
 
@@ -109,9 +108,6 @@ def _places(release: Generalized, original: Table) -> Ints | None:
     """The published row of each of the original's, where that is known one by one."""
     known = release._places is not None and len(release._places) == original.records and original.multiplicity is None
     return release._places if known else None
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

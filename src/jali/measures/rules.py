@@ -13,15 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, combine
 from jali.cover.domain import plain
 from jali.encoding import values as v
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.encoding.values import as_kind, texts
 from jali.errors import InputError, nearest
 from jali.estimates.boxes import BoxEstimate
 from jali.principles.base import exact
-from jali.principles.counts import Ints
 
 Item: TypeAlias = tuple[str, str | None]  # a column and the text of its value
 SUPPORT, CONFIDENCE, LONGEST = 0.05, 0.8, 4

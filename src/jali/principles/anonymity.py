@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.principles.base import Principle, at_most, exact, show
 from jali.principles.column import (
     ColumnPrinciple,
@@ -21,7 +22,7 @@ from jali.principles.column import (
     number,
     part,
 )
-from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
+from jali.principles.counts import Cells, Counts, Sensitive
 
 
 @dataclass(frozen=True)

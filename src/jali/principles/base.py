@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError, listed, nearest, told
-from jali.principles.counts import Bools, Cells, Counts, Floats, Ints
+from jali.principles.counts import Cells, Counts
 
 ENTROPY_TOLERANCE = 1e-9
 """Entropies are compared in nats up to this much, so that a bound met exactly counts as met."""

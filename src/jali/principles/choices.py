@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from jali.principles.counts import Bools, Cells, Ints
+from jali.core.arrays import Bools, Ints
+from jali.principles.counts import Cells
 
 _AT_ONCE = 1 << 20  # cells of choices judged together
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError, nearest
 from jali.principles.base import at_most, exact
 from jali.principles.column import ColumnPrinciple, Number, number, short_of
-from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive, _distinct
+from jali.principles.counts import Cells, Counts, Sensitive, distinct_pairs
 
 Distance = Literal["equal", "ordered", "hierarchical"]
 _APART: dict[Distance, str] = {
@@ -139,7 +140,7 @@ def _levels(cells: Cells) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
         yield group, node, n, np.bincount(level, weights=reference).astype(np.int64)
         parent = np.zeros(int(level.max(initial=-1)) + 1, dtype=np.int64)
         parent[level] = above
-        group, node, n = _distinct(group, parent[node], n)
+        group, node, n = distinct_pairs(group, parent[node], n)
 
 
 def _by_rank(cells: Cells, total: Any, table: int) -> Any:

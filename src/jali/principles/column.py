@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from jali.core.arrays import Bools
 from jali.errors import InputError, told
 from jali.principles.base import Principle, exact
-from jali.principles.counts import Bools, Cells, Counts, Sensitive
+from jali.principles.counts import Cells, Counts, Sensitive
 
 Number = int | float | Fraction
 Label = str | None  # a value of a sensitive column as people read it; None is the missing value

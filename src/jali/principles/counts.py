@@ -9,11 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, exactly_added, is_dense
 from jali.errors import InputError, nearest, one_of, told
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class Cells:
     @cached_property
     def total(self) -> Ints:
         """The sum of each group's cells: (groups,)."""
-        return _add(self.group, self.n, self.groups)
+        return exactly_added(self.group, self.n, self.groups)
 
     def sum(self, amount: NDArray[np.int64] | Floats) -> Floats:
         """The sum of an amount per cell over each group, as floats: (groups,)."""
@@ -63,7 +60,7 @@ class Cells:
 
     def add(self, amount: Ints) -> Ints:
         """The exact sum of an integer amount per cell over each group: (groups,)."""
-        return _add(self.group, amount, self.groups)
+        return exactly_added(self.group, amount, self.groups)
 
     def largest(self, amount: Ints) -> Ints:
         """The largest amount among each group's cells, 0 for a group without cells: (groups,)."""
@@ -94,8 +91,8 @@ class Counts:
     def size(self) -> Ints:
         """People in each group: (groups,)."""
         if self.person is None:
-            return _add(self.group, self.n, self.groups)
-        group, _, _ = _distinct(self.group, self.person)
+            return exactly_added(self.group, self.n, self.groups)
+        group, _, _ = distinct_pairs(self.group, self.person)
         return np.bincount(group, minlength=self.groups).astype(np.int64)
 
     @property
@@ -149,9 +146,9 @@ class Counts:
             value = self.joint[whole.value, self.sensitive.index(column)]
             n = whole.n
             if whole.person is not None:
-                value, _, n = _distinct(value, whole.person)
+                value, _, n = distinct_pairs(value, whole.person)
                 n = np.ones_like(n)
-            whole._references[name] = _add(value, n, len(column))
+            whole._references[name] = exactly_added(value, n, len(column))
         return whole._references[name]
 
     @cached_property
@@ -166,9 +163,9 @@ class Counts:
         index = [c.name for c in self.sensitive].index(column.name)
         value = self.joint[self.value, index]
         if self.person is None:
-            return _distinct(self.group, value, self.n)
-        cell, _, _ = _distinct(self.group * len(column) + value, self.person)
-        return _distinct(cell // len(column), cell % len(column))
+            return distinct_pairs(self.group, value, self.n)
+        cell, _, _ = distinct_pairs(self.group * len(column) + value, self.person)
+        return distinct_pairs(cell // len(column), cell % len(column))
 
     def split(self, name: str) -> tuple[Counts, Ints]:
         """Each group cut by the other sensitive columns, as if they were quasi-identifiers.
@@ -226,7 +223,7 @@ class GivenCounts(Counts):
         if name in self.references:
             return self.references[name]
         _, value, n = self._cells(self.column(name))
-        return _add(value, n, len(self.column(name)))
+        return exactly_added(value, n, len(self.column(name)))
 
     def one_value(self, name: str) -> bool:
         """Whether everybody has one value of a column, which is when the whole table's people may be published."""
@@ -251,16 +248,7 @@ def unlinked() -> InputError:
     return InputError("MultiAttribute needs one row per person", do=do)
 
 
-def _add(index: Ints, amount: Ints, length: int) -> Ints:
-    """Exact integer sums by index; floats are exact below 2**53, beyond that integers are added one by one."""
-    if len(amount) == 0 or max(int(amount.max()), -int(amount.min())) * len(amount) < 2**53:
-        return np.bincount(index, weights=amount, minlength=length).astype(np.int64)
-    result = np.zeros(length, dtype=np.int64)
-    np.add.at(result, index, amount)
-    return result
-
-
-def _distinct(first: Ints, second: Ints, n: Ints | None = None) -> tuple[Ints, Ints, Ints]:
+def distinct_pairs(first: Ints, second: Ints, n: Ints | None = None) -> tuple[Ints, Ints, Ints]:
     """The distinct pairs in order, and the sum of n (by default the number of entries) over each, where it is not 0."""
     if n is not None and not n.all():
         first, second, n = first[n > 0], second[n > 0], n[n > 0]
@@ -270,12 +258,12 @@ def _distinct(first: Ints, second: Ints, n: Ints | None = None) -> tuple[Ints, I
         return first, second, n
     amount = np.ones(len(key), dtype=np.int64) if n is None else n
     span = (int(first.max(initial=0)) + 1) * width
-    if span <= 4 * len(key) + 1024:  # counting beats sorting where most pairs occur
-        total = _add(key, amount, span)
+    if is_dense(span, len(key)):
+        total = exactly_added(key, amount, span)
         keys = np.flatnonzero(total)
         return keys // width, keys % width, total[keys]
     keys, index = np.unique(key, return_inverse=True)
-    return keys // width, keys % width, _add(index, amount, len(keys))
+    return keys // width, keys % width, exactly_added(index, amount, len(keys))
 
 
 def dense(counts: NDArray[np.int64], sensitive: tuple[Sensitive, ...] | None = None) -> Counts:

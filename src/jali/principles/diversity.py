@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles.base import ENTROPY_TOLERANCE, at_most, exact, less_than, show
 from jali.principles.choices import concentrated, worst_choices
@@ -25,7 +26,7 @@ from jali.principles.column import (
     part,
     short_of,
 )
-from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
+from jali.principles.counts import Cells, Counts, Sensitive
 
 
 def perplexity(cells: Cells, keep: Bools | None = None) -> Floats:

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles.base import Principle, show
 from jali.principles.column import ColumnPrinciple
-from jali.principles.counts import Bools, Counts, Floats, Ints, unlinked
+from jali.principles.counts import Counts, unlinked
 from jali.principles.presence import DeltaPresence
 
 _SAME = (

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles.base import at_most, exact, show
 from jali.principles.column import ColumnPrinciple, Number, number, part
-from jali.principles.counts import Bools, Counts, Floats, Ints
+from jali.principles.counts import Counts
 
 PRESENCE = "\x1fpresence"
 """The column of a public table that says who is in the private one: no file can have a column of this name."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints
 from jali.principles import (
     AlphaAnonymity,
     DeltaPresence,
@@ -23,7 +24,7 @@ from jali.principles import (
 )
 from jali.principles.base import ENTROPY_TOLERANCE, Principle, exact
 from jali.principles.column import ColumnPrinciple, mask
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.principles.presence import ABSENT, PRESENT
 
 SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS, SAFETY = range(7)

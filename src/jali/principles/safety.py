@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles import worst_case
 from jali.principles.base import exact
 from jali.principles.column import ColumnPrinciple, Number, number, part, short_of
-from jali.principles.counts import Bools, Cells, Counts, Floats, Ints, Sensitive
+from jali.principles.counts import Cells, Counts, Sensitive
 from jali.principles.worst_case import MARGIN, Buckets, GroupRatios, Key, disclosed, keys_of, of_cells, vectors
 
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.principles.counts import Bools, Cells, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints
+from jali.principles.counts import Cells
 
 AT_ONCE = 1 << 18
 """Numbers worked on at a time: they stay in the processor's cache."""

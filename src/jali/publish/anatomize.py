@@ -8,16 +8,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Ints, combine
 from jali.core.native import free_name
 from jali.core.progress import Step, watched
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs
 from jali.principles import DistinctDiversity, FrequencyDiversity, Safety
 from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
-from jali.principles.counts import Ints
 from jali.publish.checks import failure, node_of, only_present, require_table, require_two
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order

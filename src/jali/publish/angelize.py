@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import bucket_costs
 from jali.principles import KAnonymity
 from jali.principles.base import principles_of
-from jali.principles.counts import Ints
 from jali.publish.checks import Marginal, marginals_of, prepared, promises_of, require_table
 from jali.publish.coarsen import Settled, Wanted, settle
 from jali.publish.drafts import Draft, How, best, kl_of, marginal, of_drafts, published

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.encoding.hierarchy import Hierarchy, Level
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
-from jali.principles.counts import Ints
 from jali.search.lattice.lattice import Lattice
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.measures.holder import column_losses
-from jali.principles.counts import Ints
 from jali.publish.checks import Marginal
 from jali.publish.drafts import Draft, draft
 from jali.releases.display import Show

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, combine
 from jali.core.native import free_name
 from jali.core.progress import Step
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxColumn
@@ -21,7 +21,6 @@ from jali.measures.holder import bucket_costs, divergence
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.base import show as show_level
-from jali.principles.counts import Ints
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, principles_of
-from jali.principles.counts import Ints
 from jali.publish.checks import budget_of, failure, node_of, only_present, require_table, require_two
 from jali.releases.base import Manifest, fresh_order
 from jali.releases.column import publish_exact, publish_quasi

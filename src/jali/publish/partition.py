@@ -10,13 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step, watched
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.measures.holder import holder_costs
 from jali.principles.base import Principle, hold, principles_of
-from jali.principles.counts import Bools, Ints
 from jali.publish.checks import budget_of, only_present, require_table, require_two
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order

@@ -15,12 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.query.tree import Op, Scalar, Test, column_text, literal_text, number_from, shown, to_text
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class Patterns(NamedTuple):
@@ -38,11 +35,6 @@ class Part(NamedTuple):
     truth: Bools  # (patterns, tests)
     share: Floats  # (patterns, some nodes)
     possible: Bools  # (patterns, some nodes)
-
-
-def added(number: NDArray[np.integer], weight: Floats, size: int) -> Floats:
-    """The sum of the weights of each number: (size,)."""
-    return np.bincount(number, weight, minlength=size).astype(np.float64, copy=False)
 
 
 def numbered(truth: Bools) -> tuple[Ints, Ints]:
@@ -108,11 +100,11 @@ class _Members:
     """The values of one kind in a column, and the rows where they stand."""
 
     kind: Kind
-    rows: NDArray[np.bool_]  # (values of the column,)
+    rows: Bools  # (values of the column,)
     values: NDArray[Any] | list[Any]  # (values of this kind,)
 
 
-def holds(test: Test, values: Sequence[object] | NDArray[Any]) -> NDArray[np.bool_]:
+def holds(test: Test, values: Sequence[object] | NDArray[Any]) -> Bools:
     """Which of a column's values satisfy the test.
 
     None, NaN and NaT are missing, and satisfy only the null test. Integers and Decimals are compared exactly;
@@ -241,11 +233,11 @@ def _read(kind: Kind, text: str) -> int | Decimal | bool | datetime | None:
     return moment if moment and (moment.tzinfo is not None) == (kind == "moment") else None
 
 
-def _compare(values: NDArray[Any] | list[Any], op: Op, literals: list[Any]) -> NDArray[np.bool_]:
+def _compare(values: NDArray[Any] | list[Any], op: Op, literals: list[Any]) -> Bools:
     if isinstance(values, np.ndarray):
         compare = _compare_floats if values.dtype.kind == "f" else _compare_integers
         each = [compare(values, "=" if op == "in" else op, literal) for literal in literals]
-        return cast(NDArray[np.bool_], np.logical_or.reduce(each, axis=0))
+        return cast(Bools, np.logical_or.reduce(each, axis=0))
     exact = set(literals)
     near = {float(literal) if isinstance(literal, Decimal) else literal for literal in literals}
     if op in ("=", "in"):
@@ -254,7 +246,7 @@ def _compare(values: NDArray[Any] | list[Any], op: Op, literals: list[Any]) -> N
     return np.array([holds_for(v, near_bound if isinstance(v, float) else bound) for v in values], dtype=np.bool_)
 
 
-def _compare_integers(values: NDArray[Any], op: str, literal: int | Decimal) -> NDArray[np.bool_]:
+def _compare_integers(values: NDArray[Any], op: str, literal: int | Decimal) -> Bools:
     """Exact for any literal, since only integers that the array can hold are handed to numpy."""
     if op in (">", ">="):
         return ~_compare_integers(values, "<=" if op == ">" else "<", literal)
@@ -266,20 +258,20 @@ def _compare_integers(values: NDArray[Any], op: str, literal: int | Decimal) -> 
     return values <= most if limits.min <= most <= limits.max else np.full(len(values), most > limits.max)
 
 
-def _compare_floats(values: NDArray[Any], op: str, literal: int | Decimal) -> NDArray[np.bool_]:
+def _compare_floats(values: NDArray[Any], op: str, literal: int | Decimal) -> Bools:
     """Decimals are rounded as the values were; an integer between two floats is compared exactly."""
     if isinstance(literal, Decimal):
         with np.errstate(over="ignore"):  # beyond the largest float is infinity
-            return cast(NDArray[np.bool_], _COMPARE[op](values, values.dtype.type(float(literal))))
+            return cast(Bools, _COMPARE[op](values, values.dtype.type(float(literal))))
     wide, bound = values.astype(np.promote_types(values.dtype, np.float64), copy=False), float(literal)
     if bound != literal:
         if op == "=":
             return np.zeros(len(values), dtype=np.bool_)
         op = op[0] + ("=" if (bound < literal) == (op[0] == "<") else "")
-    return cast(NDArray[np.bool_], _COMPARE[op](wide, bound))
+    return cast(Bools, _COMPARE[op](wide, bound))
 
 
-def _like(test: Test, members: list[_Members], result: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _like(test: Test, members: list[_Members], result: Bools) -> Bools:
     first, *others = [re.escape(run).replace("_", ".") for run in cast(str, test.value).split("%")]
     # each run is matched once, at its first place: atomic groups keep this linear where .*a.*a.*a would not be
     middle = "".join(f"(?>.*?{run})" for run in others[:-1])

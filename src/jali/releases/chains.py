@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.core.charts import Picture
 from jali.core.text import printable
 from jali.cover.cover import Cover
@@ -21,7 +22,7 @@ from jali.encoding.table import Column
 from jali.graphical.estimate import MarginalColumn
 from jali.graphical.marginal import ABSENT, Attribute, Marginal
 from jali.graphical.maxent import Tree, finest
-from jali.principles.counts import Ints, Sensitive
+from jali.principles.counts import Sensitive
 from jali.releases.column import Published, hierarchy_facts
 from jali.releases.covers import cover_of
 

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Role
 from jali.errors import InputError
-from jali.principles.counts import Ints, Sensitive
+from jali.principles.counts import Sensitive
 from jali.releases.covers import cover_of, display_cover
 from jali.releases.pdf import require_same_words
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
-from jali.principles.counts import Bools
 from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.presence import Presence, presence_of

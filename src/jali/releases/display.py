@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, one_of, told
-from jali.principles.counts import Ints
 from jali.releases.column import Published, compact
 from jali.releases.covers import display_cover
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies

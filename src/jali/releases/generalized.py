@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, combine
 from jali.core.native import free_name
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.principles.base import Combined, Principle, exact
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release
 from jali.releases.column import Published, restored
 from jali.releases.people import people_counts

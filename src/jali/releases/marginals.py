@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import combine
 from jali.core.charts import Picture
 from jali.core.native import free_name, to_native
 from jali.core.text import joined
-from jali.encoding.frequencies import combine
 from jali.errors import InputError, InternalError
 from jali.graphical.estimate import Fitted, MaxEntropyEstimate
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts

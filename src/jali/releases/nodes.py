@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Domain
 from jali.errors import InputError
-from jali.principles.counts import Ints
 from jali.releases.column import Published
 from jali.releases.pdf import holder_pdf
 

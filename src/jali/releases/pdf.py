@@ -18,12 +18,12 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.cover.cover import Cover
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest, one_of, told
 from jali.principles.base import exact
-from jali.principles.counts import Ints
 from jali.releases.covers import shares_of
 
 Start = Literal["taxonomy", "set"]

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, GivenCounts, Ints, Sensitive
+from jali.principles.counts import Counts, GivenCounts, Sensitive
 from jali.releases.column import Published
 from jali.search.common import Partition
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.core.native import free_name
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
@@ -15,7 +16,6 @@ from jali.errors import InputError
 from jali.estimates.cells import summed
 from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
-from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
 from jali.releases.generalized import Generalized
 from jali.releases.nodes import holder_cover

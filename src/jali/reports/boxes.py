@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Ints, combine
 from jali.core.charts import Picture, clipped
-from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.cells import listed
-from jali.principles.counts import Ints
 from jali.releases.base import Release
 from jali.releases.column import Published
 from jali.releases.summary import many

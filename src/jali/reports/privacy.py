@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.core.charts import bars
 from jali.core.pages import Section, bullets, figure, listed, paragraphs, percent, percent_up, sentence
 from jali.core.text import Html, element, html_table, joined
 from jali.encoding.hierarchy import ROOT
-from jali.principles.counts import Cells, Counts, Ints
+from jali.principles.counts import Cells, Counts
 from jali.releases.linked.angel import Angel
 from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
 from jali.reports.material import Material, Missing, group_word, judged, not_defined, reached

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from jali.core.arrays import combine
 from jali.core.progress import Step
 from jali.datasets import adult as adult_table
 from jali.datasets import occupations
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.measures.holder import divergence

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, combine
 from jali.core.native import to_native
 from jali.core.text import lines_of
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.releases.base import Release
@@ -22,9 +22,6 @@ from jali.releases.load import release_of
 from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
 from jali.risk.attacks.links import links
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.principles.safety import Safety
 from jali.principles.worst_case import Buckets, least_ratio
 

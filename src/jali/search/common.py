@@ -11,11 +11,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import Frequencies, combine
+from jali.core.arrays import Bools, Ints, combine
+from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.recode.plan import RecodeShow
 
 

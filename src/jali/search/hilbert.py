@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.principles.base import Combined, Principle, hold, principles_of
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.common import require_feasible
 from jali.search.mondrian.plan import columns_of
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.encoding.table import Table
-from jali.principles.counts import Bools, Ints
 
 
 class _Column(NamedTuple):

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds
 
 GIVERS = 256

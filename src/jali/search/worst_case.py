@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.kernels.jit import prepare
-from jali.principles.counts import Ints
 
 AT_ONCE = 1 << 13
 """Rows that are sorted and looked at together: few enough to stay in the processor's cache."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.core.csv import LARGEST
 from jali.encoding import values as v
 from jali.encoding.hierarchy import Builder
@@ -27,7 +28,7 @@ class Raw:
     """Distinct values (each occurs; the missing one is null) and, chunk by chunk, where each record's stands."""
 
     distinct: pa.Array  # (values,)
-    parts: tuple[tuple[NDArray[np.integer], NDArray[np.int64]], ...]  # indices of records, and the value of each index
+    parts: tuple[tuple[NDArray[np.integer], Ints], ...]  # indices of records, and the value of each index
     has_rows: bool = True  # whether a record's number is a row's number; not so where an engine counted rows
 
     def codes(self, of: NDArray[T]) -> NDArray[T]:
@@ -147,7 +148,7 @@ def assemble(
     known: list[str],
     origin: str,
     infer: bool = False,
-    multiplicity: NDArray[np.int64] | None = None,
+    multiplicity: Ints | None = None,
 ) -> Table:
     """The Table of these columns; `infer` reads texts of a file as numbers, dates and truth values where they are."""
     records = len(next(iter(columns.values())))
@@ -276,7 +277,7 @@ def _again(column: Column, builder: Builder | None) -> Column:
     return _column(column.name, column.role, Raw(values, ((column.codes, place),), has_rows=False), values, builder)
 
 
-def _person(name: str, found: Raw) -> NDArray[np.int64]:
+def _person(name: str, found: Raw) -> Ints:
     blank = found.distinct.is_null()
     if v.kind_of(found.distinct) == "text":
         blank = pc.or_(blank, pc.equal(found.distinct, "").fill_null(True))
@@ -294,7 +295,7 @@ def _people_are_rows(table: Table) -> Table:
     return replace(table, person=None) if once else table
 
 
-def _weights(name: str, found: Raw) -> NDArray[np.float64]:
+def _weights(name: str, found: Raw) -> Floats:
     values = v.numbers(found.distinct)
     if values is None or v.kind_of(found.distinct) == "date":
         raise InputError(

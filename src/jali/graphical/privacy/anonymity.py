@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.graphical.marginal import ABSENT, Cache, Marginal
 from jali.graphical.maxent import Tree
 from jali.graphical.privacy.join import Factors, Rows, Walk, capped, least
-from jali.principles.counts import Ints
 
 Cell = dict[int, tuple[int, int]]
 """A cell of the quasi-identifiers: attribute → level and node."""

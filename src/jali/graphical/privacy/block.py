@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.graphical.marginal import Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, tree_of
 from jali.graphical.privacy.anonymity import Cell, smallest_bound
@@ -18,7 +19,7 @@ from jali.graphical.privacy.maxent import Finding, judged_alone, judged_relaxed,
 from jali.graphical.privacy.quasi import Profiles
 from jali.graphical.privacy.tables import UnclearError
 from jali.principles import KAnonymity, MultiAttribute, Principle, Sensitive
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 
 Columns = tuple[tuple[Sensitive, Ints], ...]
 """Each sensitive column as principles see it, and the value as judged of each code."""

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles import (
     AlphaAnonymity,
@@ -28,7 +29,6 @@ from jali.principles import (
 )
 from jali.principles.base import ENTROPY_TOLERANCE
 from jali.principles.column import ColumnPrinciple, mask
-from jali.principles.counts import Bools, Floats, Ints
 
 TIE = 1e-12
 """Two shares that differ by less, relatively, are the same."""

@@ -14,13 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.graphical.marginal import Cache, Marginal, upward
 from jali.graphical.maxent import cells_of, finest
 from jali.graphical.privacy.anonymity import Cell, cell_of, quasi_of
 from jali.graphical.privacy.diversity import Rule
 from jali.graphical.privacy.maxent import Finding, worst_row
 from jali.graphical.privacy.tables import Tables, UnclearError, reached
-from jali.principles.counts import Floats, Ints
 
 FITTED_LIMIT = 1 << 18
 """Cells of the finest levels shown up to which a collection that is not decomposable is judged."""

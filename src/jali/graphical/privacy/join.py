@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Floats, Ints, combine
 from jali.errors import InputError
 from jali.graphical.marginal import ABSENT, Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, coarsened
-from jali.principles.counts import Floats, Ints
 
 INSIDE = 1e-12
 """A point is dropped only if it lies deeper than this within the hull of the others, in shares."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.graphical.maxent import Tree
 from jali.graphical.privacy.anonymity import Cell, cell_of, origin_cell
 from jali.graphical.privacy.diversity import Rule
@@ -33,7 +34,7 @@ from jali.graphical.privacy.join import (
     support,
 )
 from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
-from jali.principles.counts import Bools, Counts, Floats, Ints, Sensitive
+from jali.principles.counts import Counts, Sensitive
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.graphical.marginal import ABSENT, Cache, Marginal
 from jali.graphical.maxent import finest
 from jali.graphical.privacy.anonymity import Cell, cell_of, quasi_of
@@ -33,7 +33,6 @@ from jali.graphical.privacy.fitted import FITTED_TIE
 from jali.graphical.privacy.maxent import Finding, worst_row
 from jali.graphical.privacy.tables import Tables
 from jali.principles import DistinctDiversity
-from jali.principles.counts import Bools, Floats, Ints
 
 EXCHANGES = 2 * 10**9
 """Products of numbers that the look for exchanges may take for one way to split the marginals."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.core.programs import TOLERANCE, Sums
 from jali.errors import InputError, InternalError
-from jali.principles.counts import Bools, Floats, Ints
 
 ORDERS = 24
 """Orders of elimination that are tried."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
+from jali.core.arrays import Ints
 from jali.core.native import free_name, to_native
 from jali.core.progress import Step
 from jali.core.verbs import verb
@@ -20,7 +21,7 @@ from jali.estimates.linked import LinkedEstimate
 from jali.estimates.together import SeveralEstimate
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.releases import store
 from jali.releases.base import Manifest, Release
 from jali.releases.column import Published

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, combine
 from jali.core.native import to_native
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
 from jali.estimates.boxes import BoxColumn
@@ -19,11 +18,9 @@ from jali.estimates.link_join import shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.column import Published, restored, whole_numbers
-
-Floats = NDArray[np.float64]
 
 
 def counts_on_size(principle: Principle) -> bool:

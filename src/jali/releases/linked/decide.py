@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.core.programs import Least, Sums
-from jali.principles.counts import Bools, Ints
 from jali.releases.linked.join import JointCell, smallest_certain
 from jali.releases.linked.tables import GroupTable
 from jali.releases.linked.worlds import Walk, Worlds, agrees, extended_world, first_world, linked, worlds_of

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints, combine
 from jali.cover.overlap import overlap
-from jali.encoding.frequencies import combine
-from jali.principles.counts import Bools, Ints
 from jali.releases.linked.tables import GroupTable
 
 PAIRS_AT_ONCE = 4_000_000  # pairs of cells

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, combine
 from jali.core.files import built_file
 from jali.core.native import free_name
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, path_of
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.releases.linked.tables import Contents
 from jali.releases.store import within_release
 

@@ -10,12 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
-from jali.estimates.hits import runs
-from jali.principles.counts import Counts, Ints
+from jali.core.arrays import Floats, Ints, combine, runs
+from jali.principles.counts import Counts
 from jali.releases.column import Published, restored, whole_numbers
-
-Floats = NDArray[np.float64]
 
 SHARES = 2**40
 """A posterior is judged as so many people: shares are rounded up to one of them, so that what is possible stays so."""

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints, combine, runs
 from jali.core.programs import Sums, transport
 from jali.cover.overlap import in_all
-from jali.encoding.frequencies import combine
-from jali.estimates.hits import runs
-from jali.principles.counts import Bools, Floats, Ints
 from jali.releases.linked.join import LARGEST, in_common, meeting
 from jali.releases.linked.tables import GroupTable
 

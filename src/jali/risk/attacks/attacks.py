@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import exact, whole_number
-from jali.principles.counts import Bools, Ints
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
 from jali.releases.load import release_of

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jali.principles.counts import Floats, Ints
+from jali.core.arrays import Floats, Ints
 from jali.releases.summary import many
 from jali.risk.attacks.scene import Attack, Scene, different, percent
 from jali.risk.attacks.seen import Seen

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.programs import Sums
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
 from jali.graphical.marginal import ABSENT, MarginalCounts, upward
-from jali.principles.counts import Bools, Cells, Ints, Sensitive
+from jali.principles.counts import Cells, Sensitive
 from jali.releases.marginals import Marginals
 from jali.releases.nodes import holder_cover, node_numbers
 from jali.risk.attacks.decoding import certain

@@ -11,10 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.programs import TOLERANCE, Sums
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.principles.counts import Bools, Ints
 from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.presence import Covered, covered_by

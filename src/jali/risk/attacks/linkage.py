@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from jali.core.arrays import Bools, Ints
 from jali.encoding.table import Table
-from jali.principles.counts import Bools, Ints
 from jali.releases.linked.angel import Angel
 from jali.releases.marginals import Marginals
 from jali.releases.summary import many

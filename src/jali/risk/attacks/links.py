@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.encoding.builders import Suppress
-from jali.encoding.frequencies import combine
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import builders
-from jali.principles.counts import Bools, Cells, Floats, Ints
+from jali.principles.counts import Cells
 from jali.releases.base import Release
 from jali.releases.column import Published
 from jali.releases.concealed import Concealed

@@ -9,8 +9,9 @@ from math import factorial, prod
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Cells, Counts, Ints
+from jali.principles.counts import Cells, Counts
 from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.nodes import node_numbers

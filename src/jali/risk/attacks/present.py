@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Bools, Ints, combine
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles.counts import Bools, Ints
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
 from jali.releases.linked.angel import Angel

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.core.text import lines_of
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles.counts import Bools, Cells, Floats, GivenCounts, Ints, Sensitive
+from jali.principles.counts import Cells, GivenCounts, Sensitive
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from jali.principles.counts import Bools, Cells, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints
+from jali.principles.counts import Cells
 from jali.risk.attacks.links import Chances
 
 TOLERANCE = 1e-9

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
 from jali.errors import InputError, nearest
-from jali.principles.counts import Cells, Counts, Ints
+from jali.principles.counts import Cells, Counts
 from jali.principles.safety import require_single
 from jali.releases.base import Release
 from jali.releases.load import load

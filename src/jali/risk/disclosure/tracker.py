@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.errors import InputError, told
 from jali.principles.base import whole_number
-from jali.principles.counts import Cells, Floats, Ints
+from jali.principles.counts import Cells
 from jali.principles.worst_case import (
     NEVER,
     Buckets,

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.principles.counts import Cells, Ints
+from jali.core.arrays import Ints
+from jali.principles.counts import Cells
 from jali.principles.worst_case import Buckets, of_cells, of_matrix
 from jali.risk.disclosure.buckets import MOST, Plain, require_people
 

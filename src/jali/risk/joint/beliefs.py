@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import combine
 from jali.releases.generalized import Generalized
 from jali.risk.joint.figures import Certain, JointAudit, JointBelief, Shown
 from jali.risk.joint.matching import Expected, Pair

@@ -10,10 +10,10 @@ from math import lcm, prod
 
 import numpy as np
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Floats, Ints, combine
 from jali.errors import InputError
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Floats, Ints
+from jali.principles.counts import Counts
 from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.risk.joint.figures import Shown

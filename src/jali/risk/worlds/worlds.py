@@ -11,14 +11,13 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools
 from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
 from jali.principles.base import exact
 from jali.risk.disclosure.buckets import Buckets, What, buckets_of
 from jali.risk.disclosure.knowledge import Atom, Implication, Person
 from jali.risk.worlds.count import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
-
-Bools = NDArray[np.bool_]
 
 AT_ONCE = 1 << 20
 """How many numbers a batch of worlds may hold."""

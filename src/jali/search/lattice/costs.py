@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, added
 from jali.encoding.table import Table
 from jali.search.lattice.minimal import Levels
-from jali.search.lattice.tally import Tally, added
+from jali.search.lattice.tally import Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from jali.core.arrays import Bools
 from jali.core.progress import Step
 from jali.core.text import html_table
 from jali.encoding.table import Table
@@ -23,7 +24,7 @@ from jali.search.common import (
     merging_never_breaks,
     require_feasible,
 )
-from jali.search.lattice.costs import METRICS, Bools, Costing, Metric
+from jali.search.lattice.costs import METRICS, Costing, Metric
 from jali.search.lattice.minimal import Levels, below, frontier
 from jali.search.lattice.tally import Roller, Tallies, Tally
 

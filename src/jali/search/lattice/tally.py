@@ -10,16 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, added
 from jali.encoding.table import Table
-from jali.principles.counts import Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.lattice.minimal import Levels
-
-Floats = NDArray[np.float64]
-
-
-def added(index: NDArray[np.integer], amount: NDArray[np.number], length: int = 0) -> Floats:
-    """The sum of the amounts at each index."""
-    return np.bincount(index, weights=amount, minlength=length).astype(np.float64, copy=False)
 
 
 _DENSE = 1 << 22  # largest key space counted in a plain array; beyond it keys are sorted

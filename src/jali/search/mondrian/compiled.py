@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.core.progress import Step
 from jali.kernels.jit import prepare
-from jali.principles.counts import Ints
 from jali.principles.rules import Rules
 from jali.search.mondrian.plan import SPLITS, Columns, Items, Mode, Similarity, Split
 

@@ -14,9 +14,10 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.kernels.layout import CUTS, DIGITS
 from jali.principles.base import Principle
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split
 
 Parts = list[Ints]

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
-from jali.principles.counts import Bools, Ints
 from jali.principles.rules import rules_of
 from jali.search.common import require_feasible
 from jali.search.mondrian.compiled import grow_compiled

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.encoding.frequencies import combine
+from jali.core.arrays import Bools, Ints, combine
 from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Column, Table
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 
 Mode = Literal["strict", "relaxed"]
 Split = Literal["range", "entropy", "kl"]

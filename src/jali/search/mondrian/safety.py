@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jali.core.arrays import Floats, Ints
 from jali.core.progress import Step
 from jali.errors import InputError
 from jali.kernels.jit import prepare
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Floats, Ints
+from jali.principles.counts import Counts
 from jali.principles.rules import COLUMN, KIND, SAFETY, Rules
 from jali.principles.safety import Safety
 from jali.principles.worst_case import (

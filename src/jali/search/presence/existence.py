@@ -17,12 +17,9 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.errors import InputError
 from jali.kernels.jit import prepare
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 _TAIL = 50.0  # the window leaves out less than exp(-50)
 _FEW = 48  # members of equal likelihood up to which they are added one by one

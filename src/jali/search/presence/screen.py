@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, combine
 from jali.core.progress import Step
 from jali.encoding import values as v
-from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
-from jali.principles.counts import Ints
 from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.search.common import levels_of
 from jali.search.lattice.lattice import Lattice

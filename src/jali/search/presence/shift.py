@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Floats, Ints
 from jali.core.progress import Step
 from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
-from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
 from jali.search.presence.existence import alike, kernels, logs_of
 

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints
 from jali.encoding.table import Column, Table
 from jali.kernels.layout import OFFSET, SIZE, Layout
-from jali.principles.counts import Floats, Ints
 
 Objective = Literal["kl", "granularity"]
 RecodeShow = Literal["taxonomy", "set"]

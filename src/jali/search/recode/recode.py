@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, hold, principles_of
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds, shown_alike
 from jali.search.lattice.lattice import Lattice
 from jali.search.recode.plan import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.core.progress import Step
-from jali.encoding.frequencies import Frequencies, combine
+from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.kernels.jit import prepare
 from jali.kernels.layout import OFFSET, SIZE
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Counts, Floats, Ints
+from jali.principles.counts import Counts
 from jali.principles.rules import Rules, rules_of
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import LARGEST, Lattice

@@ -1,0 +1,150 @@
+"""Arrays of codes and counts: the names of their types, and the idioms that many rooms need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+AT_ONCE = 4_000_000
+"""Pairs (of a box and a value, of two cells, …) that are held in memory together."""
+
+_EXACT = 2**53  # whole numbers up to here are exact as floats
+_WIDEST = 2**62  # a key must fit into 64 bits
+_TABLED = 1 << 22  # possible keys up to which a table of them beats hashing many rows (measured)
+
+
+# -- sums ---------------------------------------------------------------------------------------------------------
+
+
+def added(index: NDArray[np.integer], amount: NDArray[Any], length: int = 0) -> Floats:
+    """The sum of the amounts at each index: (length,), or as many as the largest index needs."""
+    return np.bincount(index, amount, minlength=length).astype(np.float64, copy=False)
+
+
+def counted(index: NDArray[np.integer], people: NDArray[Any] | None = None, length: int = 0) -> Ints:
+    """How often each index occurs, or the sum of its people, which is below 2**53: (length,) or more."""
+    return np.bincount(index, people, minlength=length).astype(np.int64, copy=False)
+
+
+def exactly_added(index: Ints, amount: Ints, length: int) -> Ints:
+    """Sums of integers of any size: floats are exact below 2**53, beyond that integers are added one by one."""
+    if len(amount) == 0 or max(int(amount.max()), -int(amount.min())) * len(amount) < _EXACT:
+        return counted(index, amount, length)
+    result = np.zeros(length, dtype=np.int64)
+    np.add.at(result, index, amount)
+    return result
+
+
+def is_dense(keys: int, entries: int) -> bool:
+    """Whether a table of all possible keys beats sorting the entries: it does where many of the keys occur."""
+    return keys <= 4 * entries + 1024
+
+
+def summed(key: Ints, amount: NDArray[Any]) -> tuple[Ints, Floats]:
+    """The keys that occur, in order, and the sum of the amounts of each, which are positive."""
+    width = int(key.max(initial=-1)) + 1
+    if is_dense(width, len(key)):
+        sums = added(key, amount, width)
+        keys = np.flatnonzero(sums)
+        return keys, sums[keys]
+    number, first = combine([(key, width)], len(key))
+    return key[first], added(number, amount, len(first))
+
+
+# -- runs: parts of an array that follow each other, of different lengths ---------------------------------------------
+
+
+def starts(size: NDArray[np.integer] | Sequence[int]) -> Ints:
+    """Where runs of these sizes begin, and where the last one ends: (runs + 1,)."""
+    upto = np.zeros(len(size) + 1, dtype=np.int64)
+    np.cumsum(size, out=upto[1:])
+    return upto
+
+
+def owners(size: NDArray[np.integer] | Sequence[int]) -> Ints:
+    """The number of its run for each member, where run i has size[i] members: 0, 0, 0, 1, 1, 2, …"""
+    return np.repeat(np.arange(len(size)), size)
+
+
+def runs(begin: NDArray[np.integer] | int, size: NDArray[np.integer]) -> Ints:
+    """The numbers begin[i], begin[i] + 1, …, size[i] of them, one run after the other."""
+    return np.repeat(begin - (np.cumsum(size) - size), size) + np.arange(size.sum())
+
+
+def runs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """The sizes of these runs, and the places of their members; run i is at start[i], …, start[i + 1] − 1."""
+    begin = start[which]
+    size = start[which + 1] - begin
+    return size, runs(begin, size)
+
+
+# -- parts, so that what is held together fits into memory ------------------------------------------------------------
+
+
+def portions(work: Ints, at_once: int | None = None) -> list[slice]:
+    """The rows cut so that each part has about `at_once` pairs; `work` is the pairs of each row."""
+    most = at_once or AT_ONCE
+    cuts = np.searchsorted(np.cumsum(work), np.arange(most, int(work.sum()), most)).tolist()
+    return [slice(a, b) for a, b in pairwise([*sorted({0, *cuts}), len(work)])]
+
+
+def steps(rows: int, width: int, at_once: int | None = None) -> Iterator[slice]:
+    """The rows cut into equal parts, each of at most `at_once` pairs of a row with one of `width` things."""
+    step = max(1, (at_once or AT_ONCE) // width)
+    return (slice(begin, min(begin + step, rows)) for begin in range(0, rows, step))
+
+
+# -- numbers for distinct rows ----------------------------------------------------------------------------------------
+
+
+def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tuple[NDArray[np.int32], Ints]:
+    """Number the distinct rows of several code columns (codes, how many values), in the order of their codes.
+
+    Returns the number of each row and, for each number, the first row that has it.
+    """
+    space = math.prod(max(values, 1) for _, values in columns)
+    key: NDArray[Any] = np.zeros(rows, dtype=np.int32 if space < 2**31 else np.int64)
+    width = 1
+    for codes, values in columns:
+        wider = width * max(values, 1)
+        if wider >= _WIDEST or 1 < width <= _tabled(rows) < wider:  # what occurs so far may well fit into a table
+            number, width = _numbered(key, width)
+            key = number.astype(key.dtype)
+        key *= max(values, 1)
+        np.add(key, codes, out=key, casting="unsafe")  # a sum is below the width, whatever type the codes have
+        width *= max(values, 1)
+    number, count = _numbered(key, width)
+    first = np.zeros(count, dtype=np.int32)
+    first[number[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
+    return number, first.astype(np.int64)
+
+
+def _tabled(rows: int) -> int:
+    """The largest key space that is looked up in a table, for this number of rows."""
+    return min(_TABLED, 8 * rows + 1024)
+
+
+def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], int]:
+    """Number the distinct keys, all below the width, in their order; and how many there are."""
+    if width <= _tabled(len(key)):
+        present = np.zeros(width, dtype=bool)
+        present[key] = True
+        rank = np.cumsum(present, dtype=np.int32)
+        rank -= 1
+        return rank[key], int(rank[-1]) + 1
+    import pyarrow as pa  # here: principles need none
+
+    encoded = pa.array(key).dictionary_encode()  # hashing the rows, then sorting only what is distinct
+    keys = encoded.dictionary.to_numpy()
+    rank = np.empty(len(keys), dtype=np.int32)
+    rank[np.argsort(keys, kind="stable")] = np.arange(len(keys), dtype=np.int32)
+    return rank[encoded.indices.to_numpy()], len(keys)
