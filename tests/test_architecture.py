@@ -21,7 +21,7 @@ ROOMS: dict[str, str] = {
     "errors": "",
     "_version": "",
     "core": "",
-    "principles": "",
+    "principles": "core",
     "encoding": "core principles",
     "sources": "core principles encoding",
     "kernels": "core principles",

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.core import arrays
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
@@ -28,7 +29,6 @@ from jali.publish.partition import of_groups as boxed
 from jali.releases.column import Published
 from jali.releases.generalized import Partitioned
 from jali.releases.linked import private as angel_keys
-from jali.releases.linked import tables as angel_tables
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.join import smallest_certain
 from jali.releases.linked.private import Assigned
@@ -718,7 +718,7 @@ def test_a_posterior_is_the_same_however_it_is_added_up(seed: int) -> None:
     release = jali.angelize(table(seed), jali.FrequencyDiversity(2), k=2)
     wanted = release.posterior()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(angel_tables, "AT_ONCE", 3)
+        patch.setattr(arrays, "AT_ONCE", 3)
         found = release.posterior()
     assert found.group.tolist() == wanted.group.tolist()
     assert found.value.tolist() == wanted.value.tolist()

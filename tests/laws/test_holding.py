@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from jali.core import arrays
 from jali.estimates import hits as holding
 from oracles.often import examples, seeds
 
@@ -36,7 +37,7 @@ def test_hits_are_those_of_looking_at_every_pair(seed: int) -> None:
     kept[0] = True
     with pytest.MonkeyPatch.context() as patch:
         if seed % 3 == 0:
-            patch.setattr(holding, "AT_ONCE", 5)
+            patch.setattr(arrays, "AT_ONCE", 5)
         if seed % 2 == 0:
             patch.setattr(holding, "TABLED", 0)
         found = holding.hits_of(asked, dense, nodes, codes)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from jali.core import arrays
 from jali.cover.cover import Cover
 from jali.errors import InputError
 from jali.estimates import link_join as within
@@ -149,7 +150,7 @@ def test_probabilities_and_joint_tables_are_those_of_writing_everything_out(repe
 
 def test_a_join_in_many_portions_is_the_join_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [case(seed).estimate.frame(case(seed).names).to_pylist() for seed in range(40)]
-    monkeypatch.setattr(within, "AT_ONCE", 2)
+    monkeypatch.setattr(arrays, "AT_ONCE", 2)
     for most in (within.LARGEST, 100):  # in a table of all keys, and key by key
         monkeypatch.setattr(within, "LARGEST", most)
         for seed, expected in enumerate(whole):

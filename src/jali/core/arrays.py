@@ -25,8 +25,8 @@ _TABLED = 1 << 22  # possible keys up to which a table of them beats hashing man
 # -- sums ---------------------------------------------------------------------------------------------------------
 
 
-def added(index: NDArray[np.integer], amount: NDArray[Any], length: int = 0) -> Floats:
-    """The sum of the amounts at each index: (length,), or as many as the largest index needs."""
+def added(index: NDArray[np.integer], amount: NDArray[Any] | None = None, length: int = 0) -> Floats:
+    """The sum of the amounts (1 each by default) at each index: (length,), or as many as the largest index needs."""
     return np.bincount(index, amount, minlength=length).astype(np.float64, copy=False)
 
 
@@ -49,12 +49,12 @@ def is_dense(keys: int, entries: int) -> bool:
     return keys <= 4 * entries + 1024
 
 
-def summed(key: Ints, amount: NDArray[Any]) -> tuple[Ints, Floats]:
-    """The keys that occur, in order, and the sum of the amounts of each, which are positive."""
+def added_by_key(key: Ints, amount: NDArray[Any] | None) -> tuple[Ints, Floats]:
+    """The keys that occur, in order, and the sum of the amounts of each, which are not negative."""
     width = int(key.max(initial=-1)) + 1
     if is_dense(width, len(key)):
         sums = added(key, amount, width)
-        keys = np.flatnonzero(sums)
+        keys = np.flatnonzero(sums if amount is None or amount.all() else np.bincount(key))
         return keys, sums[keys]
     number, first = combine([(key, width)], len(key))
     return key[first], added(number, amount, len(first))
@@ -63,7 +63,7 @@ def summed(key: Ints, amount: NDArray[Any]) -> tuple[Ints, Floats]:
 # -- runs: parts of an array that follow each other, of different lengths ---------------------------------------------
 
 
-def starts(size: NDArray[np.integer] | Sequence[int]) -> Ints:
+def starts(size: NDArray[np.integer] | Bools | Sequence[int]) -> Ints:
     """Where runs of these sizes begin, and where the last one ends: (runs + 1,)."""
     upto = np.zeros(len(size) + 1, dtype=np.int64)
     np.cumsum(size, out=upto[1:])

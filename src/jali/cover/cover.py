@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, owners, starts
 from jali.cover import intervals as spans
 from jali.cover import masks as texts
 from jali.cover.domain import as_kind, clean, joint_type, require, type_of, universe
@@ -77,7 +77,7 @@ class Cover:
         if len(share):
             filled = np.flatnonzero(np.diff(start))
             sums = np.add.reduceat(share, start[filled])
-            pairs = np.repeat(np.arange(self.nodes), np.diff(start)) * known + member
+            pairs = owners(np.diff(start)) * known + member
             require(len(np.unique(pairs)) == len(pairs), "member, where a value stands twice in a node,")
             require(bool((share > 0).all()) and bool((abs(sums - 1) < 1e-9).all()), "share")
         require(len(low) == len(high) == self.nodes, "low and high")
@@ -115,7 +115,7 @@ class Cover:
             value = np.concatenate([value[kept], value])
         value, node = value[node >= 0], node[node >= 0]
         order = np.argsort(node, kind="stable")
-        start = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=nodes))])
+        start = starts(np.bincount(node, minlength=nodes))
         made = cls.sets(values, start, value[order])
         return made if declared or root is None else replace(made, guessed=root)
 

@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, owners, steps
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
 from jali.cover.domain import comparable
 from jali.cover.masks import HIDDEN, alphabet
 from jali.encoding import values as v
-
-AT_ONCE = 4_000_000  # pairs of a value and a tuple of nodes
 
 
 def overlap(one: Cover, two: Cover) -> Floats:
@@ -64,7 +62,7 @@ def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
         assert cover.values is not None
         fits = [_may_be(other, cover.values) for other in covers]
         fits[i] = _members(cover).T > 0
-        for some in np.array_split(here, 1 + len(here) * len(cover.values) // AT_ONCE):
+        for some in (here[part] for part in steps(len(here), len(cover.values) or 1)):
             meet[some] = np.logical_and.reduce([f[:, nodes[some, at]] for at, f in enumerate(fits)]).any(axis=0)
         left[here] = False
     return meet
@@ -95,7 +93,7 @@ def _members(cover: Cover) -> Floats:
     """Whether each node lists each known value: (nodes, values)."""
     assert cover.values is not None
     listed = np.zeros((cover.nodes, len(cover.values)))
-    listed[np.repeat(np.arange(cover.nodes), np.diff(cover.start)), cover.member] = 1
+    listed[owners(np.diff(cover.start)), cover.member] = 1
     return listed
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added
+from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of
 from jali.cover.domain import comparable
 from jali.query.algebra import Test, holds
 from jali.query.match import Part, numbered
@@ -37,7 +37,7 @@ class Sets:
     @cached_property
     def node(self) -> Ints:
         """The node of each member: (members,)."""
-        return np.repeat(np.arange(len(self.size)), self.size)
+        return owners(self.size)
 
     @cached_property
     def even(self) -> bool:
@@ -116,8 +116,8 @@ class Sets:
         index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
         value = np.flatnonzero(index >= 0)
         order, begin = self._by_value
-        first, size = begin[index[value]], np.diff(begin)[index[value]]
-        at = order[np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())]
+        size, at = runs_of(begin, index[value])
+        at = order[at]
         return np.repeat(value, size), self.node[at], self.share[at]
 
     def draw(self, nodes: NDArray[np.integer], random: np.random.Generator) -> pa.Array:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Floats, Ints, added, combine, counted
 from jali.principles.counts import Counts, Sensitive
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,7 @@ class Frequencies:
         if self.person is not None:
             keys.append((self.person, int(self.person.max(initial=0)) + 1))
         entry, entry_first = combine(keys, len(self.value))
-        rows = np.bincount(entry, weights=self.rows).astype(np.int64)
+        rows = counted(entry, self.rows)
         return replace(
             self,
             codes=codes[first],
@@ -82,7 +77,7 @@ class Frequencies:
             value=self.value[entry_first],
             people=rows if self.person is None else np.ones(len(rows), dtype=np.int64),
             rows=rows,
-            weight=np.bincount(entry, weights=self.weight).astype(np.float64),
+            weight=added(entry, self.weight),
             person=None if self.person is None else self.person[entry_first],
             row_combination=number[self.row_combination],
         )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.core.csv import any_length
 from jali.core.files import content, put_content
 from jali.core.text import html_table
@@ -98,7 +98,7 @@ class Hierarchy:
     def node_sizes(self, level: int, mask: Bools | None = None) -> Ints:
         """How many values each node of a level covers (only those in the mask, if given): (nodes,)."""
         nodes = self.maps[level] if mask is None else self.maps[level][mask]
-        return np.bincount(nodes, minlength=len(self.levels[level])).astype(np.int64)
+        return counted(nodes, length=len(self.levels[level]))
 
     def members(self, level: int) -> list[Ints]:
         """The codes of the values that each node of a level covers, ascending."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, combine
+from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.encoding import values as v
 from jali.encoding.frequencies import Frequencies
 from jali.encoding.hierarchy import ROOT, Hierarchy
@@ -155,7 +155,7 @@ class Table:
         """The table's own rows, for whoever holds it: as they came in, or "pandas", "polars", "arrow"."""
         from jali.core.native import to_native
 
-        repeat = None if self.multiplicity is None else pa.array(np.repeat(np.arange(self.records), self.multiplicity))
+        repeat = None if self.multiplicity is None else pa.array(owners(self.multiplicity))
         columns = {}
         for column in self.columns:
             codes = pa.array(column.codes)
@@ -246,11 +246,10 @@ def _frequencies(table: Table) -> Frequencies:
     if table.person is not None:
         keys.append((table.person, int(table.person.max(initial=0)) + 1))
     entry, entry_first = combine(keys, table.records)
-    rows = np.bincount(entry, weights=table.multiplicity).astype(np.int64)
+    rows = counted(entry, table.multiplicity)
     weight: Floats = rows.astype(np.float64)
     if table.weight is not None:
-        counted = table.weight if table.multiplicity is None else table.weight * table.multiplicity
-        weight = np.bincount(entry, weights=counted).astype(np.float64)
+        weight = added(entry, table.weight * (1 if table.multiplicity is None else table.multiplicity))
     judged = [column.sensitive() for column in sensitive]
     return Frequencies(
         codes=codes,

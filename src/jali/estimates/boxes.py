@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, added, combine
+from jali.core.arrays import Floats, Ints, added, combine, owners
 from jali.core.native import to_native
 from jali.cover.cover import DECLARE
 from jali.cover.domain import plain
@@ -63,7 +63,7 @@ class BoxEstimate:
         if any(len(column.codes) != rows for column in columns) or (weights is not None and len(weights) != rows):
             raise InputError("boxes: each column and the weights must have one entry for each row", got=f"{rows} rows")
         number, first = combine([(column.codes, column.cover.nodes) for column in columns], rows)
-        mass = np.bincount(number, weights, minlength=len(first)).astype(np.float64)
+        mass = added(number, weights, len(first))
         return cls(tuple(replace(column, codes=column.codes[first]) for column in columns), mass, rows=number)
 
     def __repr__(self) -> str:
@@ -186,7 +186,7 @@ class BoxEstimate:
         """The boxes of n people, drawn by mass, in random order: (n,)."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
-        boxes = np.repeat(np.arange(len(self.mass)), random.multinomial(int(n), self.mass / self.mass.sum()))
+        boxes = owners(random.multinomial(int(n), self.mass / self.mass.sum()))
         random.shuffle(boxes)
         return boxes
 
@@ -195,7 +195,7 @@ class BoxEstimate:
             return self.rows
         if (self.mass != np.floor(self.mass)).any():
             raise InputError("how many rows were published is not known", do="give the number of rows to draw")
-        return np.repeat(np.arange(len(self.mass)), self.mass.astype(np.int64))
+        return owners(self.mass.astype(np.int64))
 
 
 def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:

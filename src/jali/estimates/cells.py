@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, added, combine
+from jali.core.arrays import Floats, Ints, added, added_by_key, combine, owners, runs_of, starts
 from jali.core.native import free_name
 from jali.cover.cover import Cover
 from jali.cover.intervals import typed
@@ -78,13 +78,12 @@ class _Nodes(NamedTuple):
         value, node, share = found
         order = np.argsort(value, kind="stable")
         counts = np.bincount(value, minlength=int(asked.max(initial=-1)) + 1)
-        return cls(np.concatenate([[0], np.cumsum(counts)]), node[order], share[order])
+        return cls(starts(counts), node[order], share[order])
 
     def places(self, values: Ints) -> tuple[Ints, Ints]:
         """For each node of each of these values: which of them, and the place of the node."""
-        size = self.start[values + 1] - self.start[values]
-        which = np.repeat(np.arange(len(values)), size)
-        return which, np.repeat(self.start[values] - (np.cumsum(size) - size), size) + np.arange(len(which))
+        size, places = runs_of(self.start, values)
+        return owners(size), places
 
 
 def _intersected(
@@ -125,7 +124,7 @@ def _intersected(
             low, high = cells.start[at], cells.start[at + len(here)]
             if not shares and kept.table is not None and np.count_nonzero(here) * 2 > here.size:
                 unpacked = np.unpackbits(here.view(np.uint8), axis=1, bitorder="little")[:, : len(some[0])]
-                local = np.repeat(np.arange(len(here)), np.diff(cells.start[at : at + len(here) + 1]))
+                local = owners(np.diff(cells.start[at : at + len(here) + 1]))
                 found[low:high] += (unpacked @ kept.table[begin : begin + block])[local, key[low:high]]
                 continue
             cell, box = _hits(here)
@@ -170,9 +169,8 @@ class _Cells(NamedTuple):
 
     def places(self, shorts: Ints) -> tuple[Ints, Ints]:
         """The places in the order of all cells of these, and which of these each is."""
-        size = self.start[shorts + 1] - self.start[shorts]
-        which = np.repeat(np.arange(len(shorts)), size)
-        return np.repeat(self.start[shorts] - (np.cumsum(size) - size), size) + np.arange(len(which)), which
+        size, places = runs_of(self.start, shorts)
+        return places, owners(size)
 
 
 class _Masses(NamedTuple):
@@ -185,8 +183,7 @@ class _Masses(NamedTuple):
 
     @classmethod
     def of(cls, number: Ints, weight: Floats, boxes: int, keys: int) -> _Masses:
-        known, index = np.unique(number, return_inverse=True)
-        sums = added(index.reshape(-1), weight, len(known))
+        known, sums = added_by_key(number, weight)
         if boxes * keys > VALUE_WORDS:
             return cls(known, sums, keys, None)
         table = np.zeros((boxes, keys))
@@ -285,12 +282,12 @@ def _with(cover: Cover, found: Sequence[tuple[int, pa.Array]]) -> Sets:
     sizes = np.array([len(values) for _, values in found], dtype=np.int64)
     encoded = pa.concat_arrays([known, *(values for _, values in found)]).dictionary_encode("encode")
     number = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    node = np.repeat(np.arange(cover.nodes), np.diff(cover.start))
+    node = owners(np.diff(cover.start))
     node = np.concatenate([node, np.repeat(np.array([n for n, _ in found], dtype=np.int64), sizes)])
     member = np.concatenate([number[cover.member], number[len(known) :]])
     share = np.concatenate([cover.share, np.repeat(1 / np.maximum(sizes, 1), sizes)])
     order = np.argsort(node, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(node, minlength=cover.nodes))])
+    start = starts(np.bincount(node, minlength=cover.nodes))
     return Sets(encoded.dictionary, start, member[order], share[order])
 
 
@@ -314,9 +311,7 @@ def _spread(sets: Sequence[Sets], codes: Sequence[Ints], mass: Floats) -> tuple[
     """Each box's cells written out, equal ones added up."""
     box, counts, cells = np.arange(len(mass)), mass, list[Ints]()
     for one, code in zip(sets, codes, strict=True):
-        node = code[box]
-        size = one.size[node]
-        at = np.repeat(one.start[node] - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        size, at = runs_of(one.start, code[box])
         counts = np.repeat(counts, size) * one.share[at]
         box = np.repeat(box, size)
         cells = [*(np.repeat(cell, size) for cell in cells), one.member[at]]

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, counted, owners, portions, runs, runs_of, starts
+from jali.core.arrays import Floats, Ints, added, counted, is_dense, owners, portions, runs, runs_of, starts
 
 Density = tuple[Ints, Ints, Floats]  # (value, node, share) of one column
 
@@ -102,8 +102,8 @@ class _AllWays(NamedTuple):
     table: _Shares
 
     def on(self, box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
-        size = (self.start[1:] - self.start[:-1])[box]
-        on, pair = runs(self.start[box], size), np.repeat(np.arange(len(box)), size)
+        size, on = runs_of(self.start, box)
+        pair = owners(size)
         share = self.table.share(value[pair], self.node[on])
         kept = np.flatnonzero(share)
         return pair[kept], on[kept], share[kept]
@@ -122,18 +122,15 @@ class _ByValue(NamedTuple):
         value, node, share = found
         order = np.argsort(node, kind="stable")
         first = np.searchsorted(node[order], kind.code)
-        at, child = order[runs(first, held)], np.repeat(np.arange(len(held)), held)
+        at, child = order[runs(first, held)], owners(held)
         key = kind.parent[child] * shape[1] + value[at]
         by_key = np.argsort(key, kind="stable")  # so that the ways of one beginning and value keep their order
-        start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=shape[0] * shape[1]))])
+        start = starts(np.bincount(key, minlength=shape[0] * shape[1]))
         return cls(start, child[by_key], share[at][by_key], shape[1])
 
     def on(self, box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
-        key = box * self.values + value
-        begin = self.start[key]
-        size = self.start[key + 1] - begin
-        pair, at = np.repeat(np.arange(len(box)), size), runs(begin, size)
-        return pair, self.kind[at], self.share[at]
+        size, at = runs_of(self.start, box * self.values + value)
+        return owners(size), self.kind[at], self.share[at]
 
 
 class _Shares(NamedTuple):
@@ -172,13 +169,11 @@ def summed_at(hits: Hits, cell: Ints, value: Ints, masses: tuple[Ints, Floats], 
     `masses` are the pairs box · values + value that have one, sorted, and theirs.
     """
     result, massed = np.zeros(len(cell)), _Masses.of(*masses, (int(hits.box.max(initial=-1)) + 1) * values)
-    size = np.diff(hits.start)[cell]
-    cuts = np.unique(np.searchsorted(np.cumsum(size), np.arange(AT_ONCE, int(size.sum()), AT_ONCE)))
-    for some in np.split(np.arange(len(cell)), cuts):
-        many = size[some]
-        at, which = runs(hits.start[cell[some]], many), np.repeat(np.arange(len(some)), many)
+    for some in portions(np.diff(hits.start)[cell]):
+        size, at = runs_of(hits.start, cell[some])
+        which = owners(size)
         part = massed.at(hits.box[at] * values + value[some][which]) * hits.share[at]
-        result[some] = np.bincount(which, part, minlength=len(some))
+        result[some] = added(which, part, len(size))
     return result
 
 
@@ -191,7 +186,7 @@ class _Masses(NamedTuple):
     @classmethod
     def of(cls, key: Ints, mass: Floats, keys: int) -> _Masses:
         """From sorted keys, of which only those below a number are asked for."""
-        if keys > min(TABLED, 4 * len(key) + 1024):
+        if keys > TABLED or not is_dense(keys, len(key)):
             return cls(key, mass)
         table, below = np.zeros(keys), int(np.searchsorted(key, keys))
         table[key[:below]] = mass[:below]

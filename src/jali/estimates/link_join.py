@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, portions, runs
+from jali.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    added,
+    added_by_key,
+    combine,
+    counted,
+    is_dense,
+    owners,
+    portions,
+    runs_of,
+)
 from jali.core.programs import largest_flow
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
@@ -53,8 +64,7 @@ def joined(first: Side, second: Side, links: int) -> Joined:
     pairs = np.diff(begin)[left_link]
     found = _Sums(len(left_first) * width, int(pairs.sum()))
     for some in portions(pairs):
-        size = pairs[some]
-        at = runs(begin[left_link[some]], size)
+        size, at = runs_of(begin, left_link[some])
         here = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
         found.add(here, np.repeat(left_amount[some], size) * right_amount[at])
     boxes, values = (
@@ -68,7 +78,7 @@ class _Sums:
     """Amounts added up by key: in a table of all keys where most of them occur, else key by key."""
 
     def __init__(self, keys: int, entries: int) -> None:
-        self.table = np.zeros(keys) if keys <= min(4 * entries + 1024, LARGEST) else None
+        self.table = np.zeros(keys) if keys <= LARGEST and is_dense(keys, entries) else None
         self.key, self.amount = np.zeros(0, dtype=np.int64), np.zeros(0)
 
     def add(self, key: Ints, amount: Floats) -> None:
@@ -76,8 +86,7 @@ class _Sums:
         if self.table is not None:
             self.table += added(key, amount, len(self.table))
             return
-        self.key, number = np.unique(np.concatenate([self.key, key]), return_inverse=True)
-        self.amount = added(number.reshape(-1), np.concatenate([self.amount, amount]), len(self.key))
+        self.key, self.amount = added_by_key(np.concatenate([self.key, key]), np.concatenate([self.amount, amount]))
         if len(self.key) > LARGEST:
             raise InputError(f"the joint table has more than {LARGEST:,} cells", do="name fewer columns")
 
@@ -118,17 +127,17 @@ class ByValue:
     @cached_property
     def _matrix(self) -> Floats | None:
         """People by joint value and link, where many of these occur together: (joint values, links)."""
-        if len(self.first) * self.links > 4 * len(self.link) + 1024:
+        if not is_dense(len(self.first) * self.links, len(self.link)):
             return None
-        value = np.repeat(np.arange(len(self.first)), np.diff(self.start))
+        value = owners(np.diff(self.start))
         shape = (len(self.first), self.links)
         return added(value * self.links + self.link, self.people, shape[0] * shape[1]).reshape(shape)
 
     def having(self, values: Bools) -> Floats:
         """How many people of each link have one of these joint values: (links,)."""
         if self._matrix is not None:
-            summed: Floats = values.astype(np.float64) @ self._matrix
-            return summed
+            added_by_key: Floats = values.astype(np.float64) @ self._matrix
+            return added_by_key
         edges = np.flatnonzero(np.diff(values, prepend=False, append=False))  # values that follow each other are a run
         runs = [slice(self.start[a], self.start[b]) for a, b in edges.reshape(-1, 2)]
         if not runs:
@@ -141,7 +150,7 @@ def draw_within(value_link: Ints, count: Ints, link: Ints, random: np.random.Gen
     """An entry of the link of each person, each as likely as people of the link have it: (people,)."""
     order = np.argsort(value_link, kind="stable")
     upto = np.cumsum(count[order])
-    size = np.bincount(value_link, count).astype(np.int64)
+    size = counted(value_link, count)
     before = np.cumsum(size) - size
     wanted = before[link] + (random.random(len(link)) * size[link]).astype(np.int64)
     return order[np.searchsorted(upto, wanted, side="right")]
@@ -149,7 +158,7 @@ def draw_within(value_link: Ints, count: Ints, link: Ints, random: np.random.Gen
 
 def shuffled_within(value_link: Ints, count: Ints, link: NDArray[np.integer], order: Ints) -> Ints:
     """Every entry dealt to as many people of its link as have it; who gets which follows a random order: (people,)."""
-    entries = np.repeat(np.arange(len(count)), count)
+    entries = owners(count)
     entries = entries[np.argsort(value_link[entries], kind="stable")]
     result = np.empty(len(link), dtype=np.int64)
     result[order[np.argsort(link[order], kind="stable")]] = entries
@@ -212,7 +221,7 @@ def most_dealt(having: Ints, link: Ints, people: Ints, fits: Bools) -> Ints:
     """
     classes, links = having.shape
     number, first = combine([(link, links), *((row.astype(np.int8), 2) for row in fits)], len(link))
-    demand = np.bincount(number, people, minlength=len(first)).astype(np.int64)
+    demand = counted(number, people, len(first))
     kind, sink = np.nonzero(fits[:, first])
     source = kind * links + link[first][sink]
     flow = largest_flow(having.ravel(), demand, source, sink)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine
+from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.cover.cover import DECLARE
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
@@ -91,7 +91,7 @@ class LinkedEstimate:
         keys = [(column.codes, column.cover.nodes) for column in shown]
         number, first = combine([*keys, (link, int(link.max(initial=0)) + 1)], len(link))
         boxes = tuple(replace(column, codes=column.codes[first]) for column in shown)
-        people = np.bincount(number, minlength=len(first)).astype(np.int64)
+        people = counted(number, length=len(first))
         return cls(boxes, link[first], people, tuple(hidden), value_link, count_of, weight, number, called)
 
     def __repr__(self) -> str:
@@ -341,7 +341,7 @@ class LinkedEstimate:
         """
         random = generator(seed)
         if n is None:
-            boxes: NDArray[np.integer] = np.repeat(np.arange(len(self.link)), self.people.astype(np.int64))
+            boxes: NDArray[np.integer] = owners(self.people.astype(np.int64))
             boxes = boxes if self.rows is None else self.rows
             link = self.link[boxes]
             entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))

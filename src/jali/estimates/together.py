@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, portions, runs
+from jali.core.arrays import Bools, Floats, Ints, added, combine, owners, portions, runs_of, starts
 from jali.cover.cover import DECLARE, Cover
 from jali.cover.domain import comparable
 from jali.errors import InputError, UndeterminedError, nearest
@@ -86,14 +86,14 @@ def _of_sets(one: Cover, two: Cover) -> Met | None:
     node = np.full((one.nodes, two.nodes), -1, dtype=np.int64)
     node[there] = number
     held = (first[there[0]] & second[there[1]])[example]
-    return Met(Cover.sets(one.values, np.concatenate([[0], np.cumsum(held.sum(axis=1))]), np.nonzero(held)[1]), node)
+    return Met(Cover.sets(one.values, starts(held.sum(axis=1)), np.nonzero(held)[1]), node)
 
 
 def _held(cover: Cover, index: Ints, values: int) -> Bools:
     """Whether each node holds each value; `index` says where the cover's values stand, -1 for nowhere."""
     held = np.zeros((cover.nodes, values), dtype=np.bool_)
     at = index[cover.member]
-    node = np.repeat(np.arange(cover.nodes), np.diff(cover.start))
+    node = owners(np.diff(cover.start))
     held[node[at >= 0], at[at >= 0]] = True
     return held
 
@@ -284,8 +284,8 @@ def _fitting(tuples: _Tuples, part: Part, met: Mapping[str, Met], links: int) ->
     codes = {column.name: column.codes for column in part.columns}
     kept: list[tuple[Ints, Ints]] = []
     for some in portions(pairs):
-        left = np.repeat(np.arange(len(link))[some], pairs[some])
-        right = order[runs(begin[link[some]], pairs[some])]
+        size, right = runs_of(begin, link[some])
+        left, right = some.start + owners(size), order[right]
         for name, common in met.items():
             fits = common.node[tuples.columns[name][1][left], codes[name][right]] >= 0
             left, right = left[fits], right[fits]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, counted
 from jali.core.programs import TOLERANCE, Sums
 from jali.graphical.graph import Mask, largest
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
@@ -94,7 +94,7 @@ def joined(cache: Cache, marginals: Sequence[Marginal], groups: Groups) -> Joint
                 into[group] = upward(attribute, shown.levels[i], level)
                 width, here, mine = attribute.nodes[level], into[codes[i]], counts.column(i).astype(np.int64)
             place, own, size = place * width + here, own * width + mine, size * width
-        n = np.bincount(own, weights=counts.n, minlength=size).astype(np.int64)
+        n = counted(own, counts.n, size)
         possible &= n[place] > 0
         places.append(place)
         sums.append(n)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine
+from jali.core.arrays import Bools, Floats, Ints, added, combine, owners, runs_of
 from jali.cover.cover import DECLARE, Cover
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest
@@ -57,10 +57,8 @@ class Fitted:
         codes: list[Ints] = []
         row = first
         for i, reading in asked.items():
-            node = self._at[place[i]][row]
-            size = np.diff(reading.start)[node]
-            again = np.repeat(np.arange(len(row)), size)
-            entry = np.arange(len(again)) - np.repeat(np.cumsum(size) - size, size) + reading.start[node][again]
+            size, entry = runs_of(reading.start, self._at[place[i]][row])
+            again = owners(size)
             row, mass = row[again], mass[again] * reading.share[entry]
             codes = [one[again] for one in codes] + [reading.code[entry]]
         widths = [reading.codes for reading in asked.values()]

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 
@@ -229,7 +229,7 @@ def aggregated(domain: Domain, source: MarginalCounts, marginal: Marginal) -> Ma
         columns.append((step[source.column(i)], attribute.nodes[level]))
     number, first = combine(columns, len(source.n))
     cells = np.stack([codes[first] for codes, _ in columns], axis=1) if columns else np.zeros((1, 0), dtype=np.int32)
-    n = np.bincount(number, weights=source.n, minlength=len(first)).astype(np.int64)
+    n = counted(number, source.n, len(first))
     return MarginalCounts(marginal, cells.astype(np.int32), n, number)
 
 
@@ -257,7 +257,7 @@ def _chain(table: Table, column: Column) -> Attribute:
         nodes = [len(level) for at, level in enumerate(hierarchy.levels) if len(level) > 1 or at == 0]
         maps = list(hierarchy.maps[: len(nodes)])  # levels only grow coarser: those of one node come last
         height = hierarchy.height
-    sizes = [np.bincount(m[mask], minlength=n).astype(np.int64) for m, n in zip(maps, nodes, strict=True)]
+    sizes = [counted(m[mask], length=n) for m, n in zip(maps, nodes, strict=True)]
     role: Literal["quasi", "sensitive"] = "sensitive" if column.role == "sensitive" else "quasi"
     return Attribute(column.name, role, tuple(maps), tuple(nodes), tuple(sizes), int(mask.sum()), height)
 

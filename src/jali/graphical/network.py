@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Floats, Ints, added, combine, owners, runs_of
 from jali.errors import InputError, InternalError
 from jali.graphical.marginal import ABSENT, Cache, Marginal, aggregated
 from jali.graphical.maxent import Tree, finest
@@ -123,7 +123,7 @@ class Network:
         """Rows of the same separator cell and the same codes made one, sorted by separator cell."""
         key = self._below[at][cell]
         number, first = combine([(key, len(self._shared[at])), *codes], len(mass))
-        folded = np.bincount(number, mass, minlength=len(first)).astype(np.float64)
+        folded = added(number, mass, len(first))
         return key[first], order, [one[first] for one, _ in codes], folded
 
     def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
@@ -148,11 +148,9 @@ class Network:
 
 def _spread(start: Ints, node: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """Each row once for each entry of its node: the row, and the entry."""
-    size = (start[1:] - start[:-1])[node]
-    total = int(size.sum())
+    total = int(np.diff(start)[node].sum())
     if total > LARGEST:
         do = "ask for fewer columns together, or coarser conditions"
         raise InputError(f"a joint of these columns has more than {LARGEST:,} cells", got=f"{total:,}", do=do)
-    row = np.repeat(np.arange(len(node)), size)
-    entry = np.arange(total) - np.repeat(np.cumsum(size) - size, size) + start[:-1][node][row]
-    return row, entry
+    size, entry = runs_of(start, node)
+    return owners(size), entry

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, added, starts
 from jali.cover.cover import Cover
 from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
 from jali.encoding.hierarchy import Builder, Taxonomy
@@ -90,7 +91,7 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
     losses = {}
     for column in columns:
         mask = original[column.name].mask(original.domain)
-        rows = np.bincount(column.codes, people, minlength=len(column.labels)).astype(np.float64)
+        rows = added(column.codes, people, len(column.labels))
         losses[column.name] = _share(rows, holder_cover(column, original[column.name], original.domain), mask)
     return losses
 
@@ -135,7 +136,7 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
     A distribution may name values outside the domain.
     """
     inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
-    covered = np.diff(np.concatenate([[0], np.cumsum(inside)])[cover.start])
+    covered: Ints = np.diff(starts(inside)[cover.start])
     return float(rows @ (covered - 1)) / float(rows.sum()) / max(int(mask.sum()) - 1, 1)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats
+from jali.core.arrays import Bools, Floats, steps
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate, generator
@@ -129,9 +129,7 @@ def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
     codes = [codes_of(table, column) for column in columns]
     packed = [np.packbits(own.T, axis=1) for own in holds]  # (codes, questions / 8)
     truth = np.zeros(len(holds[0]))
-    step = max(1, _AT_ONCE // len(truth))
-    for start in range(0, len(weight), step):
-        some = slice(start, start + step)
+    for some in steps(len(weight), len(truth), _AT_ONCE):
         both = packed[0][codes[0][some]]
         for own, code in zip(packed[1:], codes[1:], strict=True):
             both &= own[code[some]]

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, owners, runs_of
 from jali.principles.counts import Cells
 
 _AT_ONCE = 1 << 20  # cells of choices judged together
@@ -70,9 +70,8 @@ def _with_dont_care(cells: Cells, careless: Bools) -> Iterator[tuple[Cells, Ints
 
 def _chosen(cells: Cells, careless: Bools, before: Ints, of: Ints, guarded: Ints) -> Cells:
     """The cells of some choices, each a group of its own: of which group it is, and T."""
-    length = np.diff(cells.start)[of]
-    choice = np.repeat(np.arange(len(of)), length)
-    cell = np.arange(len(choice)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(cells.start[of], length)
+    length, cell = runs_of(cells.start, of)
+    choice = owners(length)
     people = np.where(careless[cell], (cells.size[of] - guarded)[choice], guarded[choice])
     n = np.clip(people - before[cell], 0, cells.n[cell])
     repeated = replace(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.errors import InputError, nearest
 from jali.principles.base import at_most, exact
 from jali.principles.column import ColumnPrinciple, Number, number, short_of
@@ -137,7 +137,7 @@ def _levels(cells: Cells) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
     tree = cells.column.tree
     group, node, n, reference = cells.group, tree[0][cells.value], cells.n, cells.reference
     for level, above in pairwise(tree):
-        yield group, node, n, np.bincount(level, weights=reference).astype(np.int64)
+        yield group, node, n, counted(level, reference)
         parent = np.zeros(int(level.max(initial=-1)) + 1, dtype=np.int64)
         parent[level] = above
         group, node, n = distinct_pairs(group, parent[node], n)

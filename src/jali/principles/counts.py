@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, exactly_added, is_dense
+from jali.core.arrays import Floats, Ints, added, counted, exactly_added, is_dense
 from jali.errors import InputError, nearest, one_of, told
 
 
@@ -56,7 +56,7 @@ class Cells:
 
     def sum(self, amount: NDArray[np.int64] | Floats) -> Floats:
         """The sum of an amount per cell over each group, as floats: (groups,)."""
-        return np.bincount(self.group, weights=amount, minlength=self.groups).astype(np.float64)
+        return added(self.group, amount, self.groups)
 
     def add(self, amount: Ints) -> Ints:
         """The exact sum of an integer amount per cell over each group: (groups,)."""
@@ -93,7 +93,7 @@ class Counts:
         if self.person is None:
             return exactly_added(self.group, self.n, self.groups)
         group, _, _ = distinct_pairs(self.group, self.person)
-        return np.bincount(group, minlength=self.groups).astype(np.int64)
+        return counted(group, length=self.groups)
 
     @property
     def several_rows(self) -> bool:

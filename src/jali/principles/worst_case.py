@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, steps
 from jali.principles.counts import Cells
 
 AT_ONCE = 1 << 18
@@ -67,9 +67,7 @@ def of_matrix(counts: NDArray[np.integer], ranks: int) -> Buckets:
     groups, values = counts.shape
     top = np.zeros((ranks, groups), dtype=np.int64)
     kept = min(ranks, values)
-    rows = 1 + AT_ONCE // values
-    for begin in range(0, groups, rows):
-        block = slice(begin, begin + rows)
+    for block in steps(groups, values, AT_ONCE):
         part = counts[block]
         if kept < values:
             part = np.partition(part, values - kept, axis=1)[:, values - kept :]
@@ -84,9 +82,7 @@ def least_false(buckets: Buckets, most: int) -> Floats:
     (n - i - n(s₀) - … - n(s_{k_i - 1})) / (n - i) once it is false for those before (Lemma 12, Equation 2).
     """
     found = np.empty((most + 1, len(buckets)))
-    groups = 1 + AT_ONCE // (most + 1) ** 2
-    for begin in range(0, len(buckets), groups):
-        block = slice(begin, begin + groups)
+    for block in steps(len(buckets), (most + 1) ** 2, AT_ONCE):
         found[:, block] = _least_false(buckets.take(block), most)
     return found
 

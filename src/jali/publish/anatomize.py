@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted, owners
 from jali.core.native import free_name
 from jali.core.progress import Step, watched
 from jali.encoding.table import Column, Table
@@ -67,7 +67,7 @@ def anatomize(
     require_two(table)
     table = only_present(table)
     if table.multiplicity is not None:  # rows of one record may go to different buckets
-        table = table.take(np.repeat(np.arange(table.records), table.multiplicity), None)
+        table = table.take(owners(table.multiplicity), None)
     _check(table, required, buckets, generalized)
     _check_cuts(buckets, mode, split)
     if show is not None and not (generalized is True and buckets == "partition"):
@@ -188,7 +188,7 @@ def _release(
         bucket[order],
         tuple(replace(column, codes=column.codes[first]) for column in hidden),
         bucket[first],
-        np.bincount(entry).astype(np.int64),
+        counted(entry),
         weight,
         (free_name("bucket", taken), free_name("count", taken), table.weight_name),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, owners
 from jali.encoding.hierarchy import Hierarchy, Level
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
@@ -114,7 +114,7 @@ def prepared(table: Table) -> Table:
         raise InputError("an ANGEL release has no other columns", got=", ".join(others), do=do)
     table = only_present(table)
     if table.multiplicity is not None:  # rows of one record may go to different batches
-        table = table.take(np.repeat(np.arange(table.records), table.multiplicity), None)
+        table = table.take(owners(table.multiplicity), None)
     return table
 
 

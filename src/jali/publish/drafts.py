@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.core.native import free_name
 from jali.core.progress import Step
 from jali.encoding.table import Column, Table
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
 def draft(table: Table, name: str, bucket: Ints, shows: Mapping[str, Show], *, linked: bool = True) -> Draft:
     """The quasi-identifiers that `shows` names, shown bucket by bucket; `bucket` is that of each combination."""
     f = table.frequencies
-    rows = np.bincount(f.combination, f.rows, minlength=f.combinations).astype(np.int64)
+    rows = counted(f.combination, f.rows, f.combinations)
     codes = [(column, f.codes[:, i]) for i, column in enumerate(table.quasi)]
     return Draft(name, _shown(codes, bucket, rows, shows), bucket.astype(np.int32)[f.row_combination], linked)
 
@@ -86,7 +86,7 @@ def kl_of(assigned: Assigned, data: Draft) -> float:
         for c in data.columns
     )
     values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
-    there = np.bincount(number, assigned.people).astype(np.int64)
+    there = counted(number, assigned.people)
     weight = _mean_of_batches(table, assigned.of_record)
     return divergence(
         LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table
@@ -102,7 +102,7 @@ def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:
     hidden = [
         publish_exact(replace(column, codes=joint[value, i])) for i, column in enumerate(assigned.table.sensitive)
     ]
-    return tuple(hidden), assigned.batch[first], np.bincount(entry, assigned.people).astype(np.int64)
+    return tuple(hidden), assigned.batch[first], counted(entry, assigned.people)
 
 
 def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.float64]] | None:

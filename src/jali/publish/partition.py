@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
@@ -79,7 +79,7 @@ def _members(table: Table, group: Ints, groups: int) -> list[Members]:
     combination[frequencies.row_combination] = group
     if not np.array_equal(combination[frequencies.row_combination], group):
         return [Members(code.astype(np.int64), group, groups, group, table.multiplicity) for code in codes]
-    rows = np.bincount(frequencies.combination, frequencies.rows, minlength=frequencies.combinations).astype(np.int64)
+    rows = counted(frequencies.combination, frequencies.rows, frequencies.combinations)
     return [Members(code.astype(np.int64), combination, groups, group, rows) for code in frequencies.codes.T]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from jali.core.arrays import runs
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
@@ -109,7 +110,7 @@ def _hidden_tuples(release: Generalized, required: tuple[Principle, ...]) -> NDA
     taken = tuples_taken(required, counts, hidden)
     shuffled = fresh_order(release.rows)
     shuffled = shuffled[np.argsort(entry[shuffled], kind="stable")]
-    rank = np.arange(release.rows) - np.repeat(np.cumsum(counts.n) - counts.n, counts.n)  # within the entry
+    rank = runs(0, counts.n)  # within the entry
     rows = np.zeros(release.rows, dtype=bool)
     rows[shuffled] = rank < taken[entry[shuffled]]
     return rows

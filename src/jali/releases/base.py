@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali._version import __version__
+from jali.core.arrays import counted
 from jali.core.csv import formula_columns
 from jali.core.native import to_native
 from jali.core.text import html_outline, html_table, joined
@@ -240,7 +241,7 @@ class Release(ABC):
 def _totals(counts: Counts) -> list[NDArray[np.int64]]:
     """The sizes of the groups, largest first, and of each sensitive column the people of each value over all groups."""
     cells = [counts.cells(column.name) for column in counts.sensitive]
-    people = [np.bincount(each.value, weights=each.n, minlength=len(each.column)).astype(np.int64) for each in cells]
+    people = [counted(each.value, each.n, len(each.column)) for each in cells]
     return [np.sort(counts.size)[::-1], *people]
 
 

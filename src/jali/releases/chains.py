@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, counted
 from jali.core.charts import Picture
 from jali.core.text import printable
 from jali.cover.cover import Cover
@@ -53,7 +53,7 @@ class Chain:
         for step in self.parents:
             maps.append(np.asarray(step, dtype=np.int32)[maps[-1]])
         nodes = tuple(len(labels) for labels in self.labels)
-        sizes = tuple(np.bincount(m, minlength=n).astype(np.int64) for m, n in zip(maps, nodes, strict=False))
+        sizes = tuple(counted(m, length=n) for m, n in zip(maps, nodes, strict=False))
         return Attribute(self.name, self.role, tuple(maps[: len(nodes)]), nodes, sizes, max(1, *nodes, 1), len(nodes))
 
     @property

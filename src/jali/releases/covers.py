@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jali.core.arrays import starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
@@ -99,7 +100,7 @@ def _members(facts: Mapping[str, Any], nodes: list[int], kind: v.Kind) -> Cover:
     """Sets and distributions; what is suppressed (-1) may be any value, and others where none were declared."""
     every = list(range(len(facts["leaves"])))
     members = [every if n < 0 else facts["members"][n] for n in nodes]
-    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    start = starts([len(m) for m in members])
     flat = np.array([i for m in members for i in m], dtype=np.int64)
     share = None
     if "weights" in facts:
@@ -136,5 +137,5 @@ def _spans_with_missing(
     for a, b, hole in zip(low, high, mixed, strict=True):
         inside = [] if np.isnan(a) else list(range(int(a) - first, int(b) - first + 1))
         members.append(inside + ([len(values) - 1] if hole or not inside else []))
-    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    start = starts([len(m) for m in members])
     return Cover.sets(values, start, np.array([i for m in members for i in m], dtype=np.int64))

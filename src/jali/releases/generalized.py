@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.core.native import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -146,7 +146,7 @@ class Generalized(Release):
             len(first),
             number[entry_first].astype(np.int64),
             value[entry_first].astype(np.int64),
-            np.bincount(entry).astype(np.int64),
+            counted(entry),
             tuple(c.judged[0] for c in sensitive if c.judged is not None),
             joint.astype(np.int64),
         )

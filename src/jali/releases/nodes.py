@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
@@ -29,7 +29,7 @@ def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
     members = [
         every if hidden and label == ROOT else covered(position[label]) for label in published.labels.to_pylist()
     ]
-    start = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    start = starts([len(m) for m in members])
     return start, np.concatenate(members).astype(np.int64)
 
 
@@ -130,7 +130,7 @@ def holder_cover(published: Published, column: Column, domain: Domain) -> Cover:
         start, member = holder_sets(published, column)
         rank = np.cumsum(mask) - 1
         kept = mask[member]
-        before = np.concatenate([[0], np.cumsum(kept)])
+        before = starts(kept)
         return Cover.sets(values, before[start].astype(np.int64), rank[member[kept]].astype(np.int64))
     nodes = node_numbers(published, column)
     nodes = np.where(nodes == published.cover_root, -1, nodes) if published.cover_root is not None else nodes

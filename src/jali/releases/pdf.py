@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, added_by_key
 from jali.cover.cover import Cover
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column
@@ -80,10 +80,9 @@ def shifted(counts: Mapping[int, int], base: Sequence[int], towards: Fraction) -
 
 def tallies(codes: Ints, group: Ints, groups: int, *, width: int, rows: Ints | None) -> list[dict[int, int]]:
     """How many rows of each group have each value; `rows` is how many each record stands for."""
-    keys, index = np.unique(group * width + codes, return_inverse=True)
-    count = np.bincount(index.reshape(-1), weights=rows).astype(np.int64)
+    keys, sums = added_by_key(group * width + codes, rows)
     begin = np.searchsorted(keys // width, np.arange(groups + 1))
-    value = keys % width
+    value, count = keys % width, sums.astype(np.int64)
     return [dict(zip(value[a:b].tolist(), count[a:b].tolist(), strict=True)) for a, b in pairwise(begin)]
 
 

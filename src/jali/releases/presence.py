@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.core.native import free_name
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
@@ -97,8 +97,8 @@ def covered_by(release: Generalized, public: Table) -> Covered:
     logs = np.where(group < 0, -np.inf, 0.0)  # of likelihoods, which are products
     for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
         logs += logs_of(_share(codes, density, cover, node[group]))
-    people = np.bincount(frequencies.combination, weights=frequencies.people, minlength=len(group)).astype(np.int64)
-    return Covered(group, logs, people, np.bincount(number, minlength=len(first)).astype(np.int64))
+    people = counted(frequencies.combination, frequencies.people, len(group))
+    return Covered(group, logs, people, counted(number, length=len(first)))
 
 
 def presence_of(release: Generalized, public: Table) -> Presence:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.core.charts import Picture, clipped
 from jali.errors import InputError, nearest
 from jali.estimates.cells import listed
@@ -39,7 +39,7 @@ def boxes(release: Release, columns: Sequence[str] | None) -> Picture:
     """The boxes of the groups over two quasi-identifiers: the darker, the more rows a box has."""
     one, other = _chosen(release, columns)
     node, first = combine([(one.codes, len(one.labels)), (other.codes, len(other.labels))], len(one.codes))
-    rows = np.bincount(node).astype(np.int64)
+    rows = counted(node)
     order = np.argsort(-rows, kind="stable")[:MOST_BOXES]
     across, up = _axis(one), _axis(other)
     drawn = [

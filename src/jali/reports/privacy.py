@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, counted
 from jali.core.charts import bars
 from jali.core.pages import Section, bullets, figure, listed, paragraphs, percent, percent_up, sentence
 from jali.core.text import Html, element, html_table, joined
@@ -153,8 +153,8 @@ def size_classes(size: Ints) -> tuple[list[str], Ints, Ints]:
     while starts[-1] * 2 <= most:
         starts.append(starts[-1] * 2)
     at = np.searchsorted(starts, size, side="right") - 1
-    number = np.bincount(at, minlength=len(starts)).astype(np.int64)
-    people = np.bincount(at, weights=size, minlength=len(starts)).astype(np.int64)
+    number = counted(at, length=len(starts))
+    people = counted(at, size, len(starts))
     ends = [*(s - 1 for s in starts[1:]), most]
     labels = [f"{a:,}" if a == b else f"{a:,} – {b:,}" for a, b in zip(starts, ends, strict=True)]
     return labels, number, people

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, runs
 from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
@@ -146,8 +146,7 @@ def _unions(counts: Counts, hidden: Ints, joining: Ints, lengths: range) -> Coun
     entry = np.flatnonzero(inside)
     repeat = lengths.stop - enters[entry]
     index = np.repeat(entry, repeat)
-    offset = np.arange(len(index)) - np.repeat(np.cumsum(repeat) - repeat, repeat)
-    group = np.repeat(enters[entry] - lengths.start, repeat) + offset
+    group = runs(enters[entry] - lengths.start, repeat)
     person = None if counts.person is None else counts.person[index]
     return Counts(
         len(lengths), group, counts.value[index], counts.n[index], counts.sensitive, counts.joint, person,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, owners, runs
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.principles.base import Combined, Principle, hold, principles_of
@@ -122,14 +122,14 @@ def _halved(people: Counts, principles: tuple[Principle, ...], step: Step) -> In
         starts = np.insert(starts, cut + 1, middle)
         whole = ~np.repeat(fresh, 1 + fresh)
         step(int(np.diff(starts)[whole].sum()), people.groups)
-    return np.repeat(np.arange(len(whole)), np.diff(starts))
+    return owners(np.diff(starts))
 
 
 def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -> Bools:
     """Whether both halves of each piece, between its edges, keep every promise by themselves: (pieces,)."""
     length = np.diff(edges, axis=1).ravel()
-    half = np.repeat(np.arange(len(length)), length)
-    place = np.arange(len(half)) + np.repeat(edges[:, :2].ravel() - np.cumsum(length) + length, length)
+    half = owners(length)
+    place = runs(edges[:, :2].ravel(), length)
     there = replace(
         people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
         person=None if people.person is None else people.person[place],
@@ -154,7 +154,7 @@ def _safe_together(
         fresh[cut[kept]] = True
         edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
         length = edges[1:] - edges[:-1]
-        pieces = replace(people, groups=len(length), group=np.repeat(np.arange(len(length)), length))
+        pieces = replace(people, groups=len(length), group=owners(length))
         held = hold(principles, pieces)
         if held.all():
             break

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, counted
 from jali.encoding.table import Table
 
 
@@ -68,7 +68,7 @@ class _Column(NamedTuple):
 
 def _with_rest(part: Ints, people: Ints, least: int) -> Ints | None:
     """The parts with those of few people as one, which the smallest others join as long as it has few itself."""
-    size = np.bincount(part, people).astype(np.int64)
+    size = counted(part, people)
     order = np.argsort(size, kind="stable")
     rest = int((size < least).sum())
     while 0 < rest < len(size) and int(size[order[:rest]].sum()) < least:
@@ -85,7 +85,7 @@ def _people(overlap: Ints, place: Ints, people: Ints) -> Ints:
     _, number = np.unique(overlap, return_inverse=True)
     number, width = number.reshape(-1), int(place.max()) + 1
     shape = (int(number.max()) + 1, width)
-    return np.bincount(number * width + place, people, minlength=shape[0] * width).astype(np.int64).reshape(shape)
+    return counted(number * width + place, people, shape[0] * width).reshape(shape)
 
 
 def nested_groups(
@@ -97,7 +97,7 @@ def nested_groups(
     hierarchies, since their groups are shown as nodes.
     """
     f = table.frequencies
-    people = np.bincount(f.combination, f.people, minlength=f.combinations).astype(np.int64)
+    people = counted(f.combination, f.people, f.combinations)
     names = [column.name for column in table.quasi]
     columns = []
     for i, column in enumerate(table.quasi):

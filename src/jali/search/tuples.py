@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, counted, owners
 from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
@@ -65,7 +65,7 @@ def what_stays(principles: tuple[Principle, ...], counts: Counts, value: Ints, n
 def _evened(principles: tuple[Principle, ...], counts: Counts, value: Ints, n: Ints) -> Ints:
     """The counts once enough tuples of the most frequent values are gone, one after the other."""
     height = np.concatenate([np.arange(many) for many in n])
-    owner = np.repeat(np.arange(len(n)), n)
+    owner = owners(n)
     order = owner[np.lexsort((owner, -height))]  # the value of each tuple, in the order in which they go
     left: Ints = n.copy()
     done, block = 0, 1
@@ -133,7 +133,7 @@ def _out(counts: Counts, left: Ints) -> tuple[Ints, Ints]:
 
 def _given(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> Ints | None:
     """What is left when large groups give single tuples that they can spare; None where they have none that helps."""
-    size = np.bincount(counts.group, weights=left, minlength=counts.groups).astype(np.int64)
+    size = counted(counts.group, left, counts.groups)
     start = np.searchsorted(counts.group, np.arange(counts.groups + 1))
     left, spare = left.copy(), np.zeros(len(left), dtype=bool)
     for group in np.argsort(-size, kind="stable")[:GIVERS].tolist():

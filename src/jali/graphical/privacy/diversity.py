@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, added
 from jali.errors import InputError
 from jali.principles import (
     AlphaAnonymity,
@@ -99,7 +99,7 @@ def rule(principle: Principle, columns: tuple[Sensitive, ...], joint: Ints, peop
     for at, column in enumerate(columns):
         if not many and inner.sensitive not in (None, column.name):
             continue
-        people_of = np.bincount(joint[:, at], weights=people, minlength=len(column)).astype(np.float64)
+        people_of = added(joint[:, at], people, len(column))
         others = np.delete(joint, at, axis=1)
         _, rest = np.unique(others, axis=0, return_inverse=True)
         rest = rest.reshape(-1) if many else np.zeros(len(joint), dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.core.programs import TOLERANCE, Sums
 from jali.errors import InputError, InternalError
 
@@ -109,8 +109,8 @@ class Tables:
             before = int((high - low).sum())
             for m, n in enumerate(self.n):
                 place = self.places[:, m]
-                room = n - np.bincount(place, weights=low, minlength=len(n)).astype(np.int64)
-                need = n - np.bincount(place, weights=high, minlength=len(n)).astype(np.int64)
+                room = n - counted(place, low, len(n))
+                need = n - counted(place, high, len(n))
                 low, high = np.maximum(low, high + need[place]), np.minimum(high, low + room[place])
             if int((high - low).sum()) == before:
                 break

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, counted
 from jali.core.programs import Least, Sums
 from jali.releases.linked.join import JointCell, smallest_certain
 from jali.releases.linked.tables import GroupTable
@@ -47,7 +47,7 @@ class _Combinations:
 
     def see(self, world: Ints, k: int) -> None:
         """A world in which nobody is in a combination, or k people are, clears it."""
-        self.least = np.bincount(self.number, world, minlength=len(self.example)).astype(np.int64)
+        self.least = counted(self.number, world, len(self.example))
         self.doubtful &= (self.least > 0) & (self.least < k)
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, counted, owners, portions, runs_of
 from jali.cover.overlap import overlap
 from jali.releases.linked.tables import GroupTable
 
-PAIRS_AT_ONCE = 4_000_000  # pairs of cells
 LARGEST = 1 << 22  # pairs of what two tables show of a column; beyond that it is not asked which of them meet
 
 
@@ -46,19 +45,15 @@ def meeting(
     An entry is a batch and a cell: `one` and `two` are the batches (sorted) and the cells of all entries.
     """
     begin = np.searchsorted(two[0], np.arange(batches + 1))
-    size = np.diff(begin)[one[0]]
-    upto = np.concatenate([[0], np.cumsum(size)])
-    cuts = np.searchsorted(upto, np.arange(PAIRS_AT_ONCE, int(upto[-1]), PAIRS_AT_ONCE))
-    for a, b in pairwise(np.unique([0, *cuts.tolist(), len(size)]).tolist()):
-        first = np.repeat(np.arange(a, b), size[a:b])
-        second = np.repeat(begin[one[0][a:b]] - upto[a:b], size[a:b]) + np.arange(upto[a], upto[b])
+    for some in portions(np.diff(begin)[one[0]]):
+        size, second = runs_of(begin, one[0][some])
+        first = some.start + owners(size)
         for column in common:
             fits = column.meets[column.first[one[1][first]], column.second[two[1][second]]]
             first, second = first[fits], second[fits]
         yield first, second
 
 
-AT_ONCE = 4_000_000
 MOST_PAIRS = 20_000_000
 """Of so many pairs of cells at most the bounds of a table without batches are sought."""
 
@@ -220,7 +215,7 @@ def _certain(tables: list[_Joined], size: Ints) -> tuple[int, int, Ints] | None:
     _, once = combine([*zip(cell.T, widths, strict=True), (batch, len(size))], len(batch))
     cell, low = cell[once], low[once]
     number, first = combine(list(zip(cell.T, widths, strict=True)), len(low))
-    least = np.bincount(number, low).astype(np.int64)
+    least = counted(number, low)
     high = _most(tables, cell[first])
     at = int(np.lexsort((least, high))[0])
     return int(high[at]), int(least[at]), cell[first[at]]
@@ -248,10 +243,9 @@ def _certain_pair(one: _Joined, two: _Joined, common: list[Common], batches: int
         return None
     pairs = np.stack([one.cell[first], two.cell[second]], axis=1)
     number, example = combine([(pairs[:, 0], one.cells), (pairs[:, 1], two.cells)], len(low))
-    least = np.bincount(number, low).astype(np.int64)
+    least = counted(number, low)
     free = [
-        table._replace(n=table.n - np.bincount(entry, low, len(table.n)).astype(np.int64))
-        for table, entry in ((one, first), (two, second))
+        table._replace(n=table.n - counted(entry, low, len(table.n))) for table, entry in ((one, first), (two, second))
     ]
     high = least + _most(free, pairs[example])  # who certainly is in both, and of the others those who can be
     at = int(np.lexsort((least, high))[0])
@@ -262,17 +256,13 @@ def _most(tables: list[_Joined], cells: Ints) -> Ints:
     """How many people at most are in all of these cells at once, over all batches: (tuples,)."""
     base = int(np.argmax([table.cells for table in tables]))
     table = tables[base]
-    pairs = table.start[cells[:, base] + 1] - table.start[cells[:, base]]
-    cuts = np.unique(np.searchsorted(np.cumsum(pairs), np.arange(AT_ONCE, int(pairs.sum()), AT_ONCE)))
     result = np.zeros(len(cells), dtype=np.int64)
-    for some in np.split(np.arange(len(cells)), cuts):
-        count = pairs[some]
-        begin = table.start[cells[some, base]]
-        at = table.by_cell[np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(count.sum())]
-        which = np.repeat(some, count)
+    for some in portions(np.diff(table.start)[cells[:, base]]):
+        count, place = runs_of(table.start, cells[some, base])
+        at, which = table.by_cell[place], some.start + owners(count)
         least = table.n[at]
         for i, other in enumerate(tables):
             if i != base:
                 least = np.minimum(least, other.people(table.batch[at], cells[which, i]))
-        result += np.bincount(which, least, minlength=len(cells)).astype(np.int64)
+        result += counted(which, least, len(cells))
     return result

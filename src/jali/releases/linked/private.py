@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.core.files import built_file
 from jali.core.native import free_name
 from jali.encoding.table import Column, Table
@@ -51,7 +51,7 @@ class Assigned:
         number, first = combine([(f.row_combination, f.combinations), *values, (batch, batches)], table.records)
         combination = f.row_combination[first].astype(np.int64)
         joint, _ = combine([(codes[first], width) for codes, width in values], len(first))
-        people = np.bincount(number, minlength=len(first)).astype(np.int64)
+        people = counted(number, length=len(first))
         return cls(table, batches, combination, joint.astype(np.int64), batch[first], people, batch)
 
     def counts(self) -> Counts:

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine, runs
+from jali.core.arrays import Floats, Ints, added_by_key, combine, counted, portions, runs_of
 from jali.principles.counts import Counts
 from jali.releases.column import Published, restored, whole_numbers
 
 SHARES = 2**40
 """A posterior is judged as so many people: shares are rounded up to one of them, so that what is possible stays so."""
-AT_ONCE = 4_000_000  # pairs of a bucket's batch and a value
 
 
 class GroupTable:
@@ -42,14 +41,14 @@ class GroupTable:
     @cached_property
     def sizes(self) -> Ints:
         """How many rows show the same: (buckets,)."""
-        return np.bincount(self.cells[0]).astype(np.int64)
+        return counted(self.cells[0])
 
     @cached_property
     def shares(self) -> tuple[Ints, Ints, Ints]:
         """People of each bucket in each batch, sorted by bucket: bucket, batch and people, each (pairs,)."""
         assert self.batch is not None
         number, first = combine([(self.cells[0], len(self.sizes)), (self.batch, int(self.batch.max()) + 1)], self.rows)
-        people = np.bincount(number).astype(np.int64)
+        people = counted(number)
         return self.cells[0][first].astype(np.int64), self.batch[first], people
 
     def label(self, bucket: int) -> dict[str, str | None]:
@@ -80,7 +79,7 @@ class Contents(NamedTuple):
     @property
     def size(self) -> Ints:
         """People of each batch: (batches,)."""
-        return np.bincount(self.entry_batch, self.people).astype(np.int64)
+        return counted(self.entry_batch, self.people)
 
     def require_fit(self, k: int) -> None:
         """Raise ValueError unless every table shows the same batches, and each of its rows with k - 1 others."""
@@ -119,32 +118,18 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
     bucket, batch, people = table.shares
     values, begin = len(batches.joint), np.searchsorted(batches.group, np.arange(batches.groups + 1))
     share = people / table.sizes[bucket] / batches.size[batch]
-    pairs = np.diff(begin)[batch]
-    cuts = np.searchsorted(np.cumsum(pairs), np.arange(AT_ONCE, int(pairs.sum()), AT_ONCE))
     parts = []
-    for some in np.split(np.arange(len(pairs)), np.unique(cuts)):
-        size = pairs[some]
-        entry = runs(begin[batch[some]], size)
+    for some in portions(np.diff(begin)[batch]):
+        size, entry = runs_of(begin, batch[some])
         key = np.repeat(bucket[some] * values, size) + batches.value[entry]
-        parts.append(_summed(key, np.repeat(share[some], size) * batches.n[entry]))
+        parts.append(added_by_key(key, np.repeat(share[some], size) * batches.n[entry]))
     keys, sums = parts[0]
     if len(parts) > 1:
-        keys, sums = _summed(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
+        keys, sums = added_by_key(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
     n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
     return Counts(
         len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches
     )  # fmt: skip
-
-
-def _summed(key: Ints, amount: Floats) -> tuple[Ints, Floats]:
-    """The keys that occur, in order, and the sum of the amounts of each, which are positive."""
-    width = int(key.max(initial=-1)) + 1
-    if width <= 4 * len(key) + 1024:  # adding up beats numbering where many of the keys occur
-        sums = np.bincount(key, amount, minlength=width).astype(np.float64, copy=False)
-        keys = np.flatnonzero(sums)
-        return keys, sums[keys]
-    number, first = combine([(key, width)], len(key))
-    return key[first], np.bincount(number, amount, minlength=len(first)).astype(np.float64, copy=False)
 
 
 def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, Any]]) -> Contents:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints, combine, runs
+from jali.core.arrays import Bools, Floats, Ints, combine, counted, owners, runs
 from jali.core.programs import Sums, transport
 from jali.cover.overlap import in_all
 from jali.releases.linked.join import LARGEST, in_common, meeting
@@ -209,13 +209,13 @@ class Walk:
         at = self.places.find(worlds.entries)
         self.unknown_at = np.empty(len(at), dtype=np.int64)
         self.unknown_at[at] = np.arange(len(at))
-        self.seat = np.repeat(np.arange(len(world)), world)  # (people,) the unknown that each is counted in
+        self.seat = owners(world)  # (people,) the unknown that each is counted in
         self.by_first = np.argsort(worlds.entries[:, 0], kind="stable")
         self.start = np.searchsorted(worlds.entries[self.by_first, 0], np.arange(len(worlds.people[0]) + 1))
 
     def world(self) -> Ints:
         """The world as it is now: (unknowns,)."""
-        return np.bincount(self.seat, minlength=len(self.unknown_at)).astype(np.int64)
+        return counted(self.seat, length=len(self.unknown_at))
 
     def step(self, weight: Floats) -> bool:
         """Let people of unknowns with a weight swap with others wherever that does not add to it; whether any did."""

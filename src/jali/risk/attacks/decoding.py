@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.programs import TOLERANCE, Sums
 from jali.encoding.table import Table
 from jali.releases.column import Published
@@ -150,7 +150,7 @@ class Decoder:
         if allowed is None:
             return [()]
         people = self.covered.people[members]
-        room = [np.bincount(codes, weights=people).astype(np.int64) for codes in self.codes(members)]
+        room = [counted(codes, people) for codes in self.codes(members)]
         found = (tuple(_counts(one, rows, Fraction(step, whole)) for one in shares) for step in allowed)
         return [way for way in found if all(map(_fits, way, room))]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, runs_of
 from jali.encoding.table import Table
 from jali.releases.linked.angel import Angel
 from jali.releases.marginals import Marginals
 from jali.releases.summary import many
 from jali.risk.attacks.collected import collected_chances, collected_place, surely_valued
-from jali.risk.attacks.links import Chances, Links, links, links_to, runs
+from jali.risk.attacks.links import Chances, Links, links, links_to
 from jali.risk.attacks.scene import Attack, Scene, different, percent
 
 SECONDS = 20.0
@@ -121,7 +121,7 @@ def _in_batches(scene: Scene, release: Angel, table: Table, holder: Table | None
         known[chances.combination, chances.value] = chances.share
         share = np.maximum(share, known)
         pairs = np.intersect1d(pairs, one.owner * batches + one.group)
-    n, at = runs(scene.cells.start, pairs % batches)
+    n, at = runs_of(scene.cells.start, pairs % batches)
     values = np.zeros_like(share, dtype=bool)
     values[np.repeat(pairs // batches, n), scene.cells.value[at]] = True
     share = np.where(values, np.where(values.sum(axis=1, keepdims=True) == 1, 1.0, share), 0.0)

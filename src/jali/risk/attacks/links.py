@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, combine
+from jali.core.arrays import Bools, Floats, Ints, added_by_key, combine, counted, owners, runs_of, steps
 from jali.encoding.builders import Suppress
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Table
@@ -44,12 +44,12 @@ class Links:
     @property
     def owner(self) -> Ints:
         """The combination of each link: (links,)."""
-        return np.repeat(np.arange(len(self.start) - 1), self.groups)
+        return owners(self.groups)
 
     @property
     def matched(self) -> Ints:
         """How many published rows match each combination: (combinations,)."""
-        return np.bincount(self.owner, weights=self.rows, minlength=len(self.start) - 1).astype(np.int64)
+        return counted(self.owner, self.rows, len(self.start) - 1)
 
     @property
     def only(self) -> Ints:
@@ -65,13 +65,12 @@ class Links:
         Pr(s) = Σ_group rows(group) / rows · n(group, s) / n(group): each row that matches may be the person's, and
         within a group each value may be the row's.
         """
-        n, place = runs(cells.start, self.group)
+        n, place = runs_of(cells.start, self.group)
         share = np.repeat(self.rows / cells.size[self.group], n) * cells.n[place]
         width = len(cells.column)
-        keys, index = np.unique(np.repeat(self.owner, n) * width + cells.value[place], return_inverse=True)
+        keys, share = added_by_key(np.repeat(self.owner, n) * width + cells.value[place], share)
         owner = keys // width
-        share = np.bincount(index.reshape(-1), weights=share) / self.matched[owner]
-        return Chances(len(self.start) - 1, owner, keys % width, share)
+        return Chances(len(self.start) - 1, owner, keys % width, share / self.matched[owner])
 
 
 class Chances(NamedTuple):
@@ -129,18 +128,17 @@ def links_to(
         masks.append(np.packbits(covers[:, column.codes[first]], axis=1))  # (values, shown / 8)
     codes = table.frequencies.codes[:, [_index(table, column.name) for column in quasi]]
     many, found, covering = [np.zeros(1, dtype=np.int64)], [], []
-    step = max(1, AT_ONCE // len(first))
-    for begin in range(0, len(codes), step):
-        here = codes[begin : begin + step]
+    for some in steps(len(codes), len(first), AT_ONCE):
+        here = codes[some]
         owner, which = _covered(masks, here)
         own = np.bincount(owner[~hidden[which]], minlength=len(here)) > 0
         kept = ~(hidden[which] & own[owner])
         owner, which = owner[kept], which[kept]
-        n, place = runs(at, which)
-        both, index = np.unique(np.repeat(owner, n) * width + pairs[place] % width, return_inverse=True)
-        many.append(np.bincount(both // width, minlength=len(here)).astype(np.int64))
+        n, place = runs_of(at, which)
+        both, people = added_by_key(np.repeat(owner, n) * width + pairs[place] % width, rows[place])
+        many.append(counted(both // width, length=len(here)))
         found.append(both % width)
-        covering.append(np.bincount(index.reshape(-1), weights=rows[place], minlength=len(both)).astype(np.int64))
+        covering.append(people.astype(np.int64))
     return Links(np.cumsum(np.concatenate(many)), np.concatenate(found), np.concatenate(covering))
 
 
@@ -152,13 +150,6 @@ def _covered(masks: list[NDArray[np.uint8]], codes: NDArray[np.integer]) -> tupl
     row, byte = np.nonzero(covered)
     pair, bit = np.nonzero(np.unpackbits(covered[row, byte][:, None], axis=1))
     return row[pair], byte[pair] * 8 + bit
-
-
-def runs(start: Ints, which: Ints) -> tuple[Ints, Ints]:
-    """How long the run of each of these is, and the places of all runs one after the other."""
-    n = np.diff(start)[which]
-    within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
-    return n, np.repeat(start[which], n) + within
 
 
 def quasi_of(release: Release) -> tuple[Published, ...]:
@@ -184,7 +175,7 @@ def _held(published: Published, column: Column) -> Bools:
     covers = np.zeros((len(column.values), len(published.labels)), dtype=bool)
     if published.generalized_by_group:
         start, member = holder_sets(published, column)
-        covers[member, np.repeat(np.arange(len(start) - 1), np.diff(start))] = True
+        covers[member, owners(np.diff(start))] = True
     else:
         node = node_numbers(published, column)
         covers[np.flatnonzero(node >= 0), node[node >= 0]] = True

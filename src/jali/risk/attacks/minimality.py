@@ -9,14 +9,13 @@ from math import factorial, prod
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, counted, owners, runs_of
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Cells, Counts
 from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.nodes import node_numbers
 from jali.releases.summary import an, many
-from jali.risk.attacks.links import runs
 from jali.risk.attacks.scene import Attack, Scene
 from jali.risk.worlds.count import Budget, TooManyError
 from jali.search.mondrian.generic import Splitter
@@ -299,7 +298,7 @@ def _cuts(scene: Scene) -> Iterator[Rejected]:
             parts = next(tried, None)
             while parts is not None:
                 why = f"it could not be split by {table.quasi[column].name}"
-                number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+                number = owners([len(part) for part in parts])
                 combination, first = np.unique(items.combination[np.concatenate(parts)], return_index=True)
                 yield Rejected(why, combination, number[first])
                 try:
@@ -313,7 +312,7 @@ def _cuts(scene: Scene) -> Iterator[Rejected]:
 
 def _learn(scene: Scene, rejected: Rejected, budget: Budget) -> list[Learnt] | None:
     """The beliefs that a rejection raises; None where sizes alone explain it, or it was to be expected anyway."""
-    size = np.bincount(rejected.part, weights=scene.truth.size[rejected.combinations]).astype(np.int64)
+    size = counted(rejected.part, scene.truth.size[rejected.combinations])
     owner = np.zeros(len(size), dtype=np.int64)
     owner[rejected.part] = scene.links.only[rejected.combinations]
     least = max(principle.least_size() for principle in scene.release.principles)
@@ -338,7 +337,7 @@ def _learn(scene: Scene, rejected: Rejected, budget: Budget) -> list[Learnt] | N
 def _fails(scene: Scene, rejected: Rejected) -> bool:
     """Whether a part does break a promise in the original: only what is true can be inferred."""
     truth = scene.truth
-    n, place = runs(truth.start, rejected.combinations)
+    n, place = runs_of(truth.start, rejected.combinations)
     joint = np.arange(len(truth.column), dtype=np.int64)[:, None]
     whole = Counts(1, np.zeros_like(joint[:, 0]), joint[:, 0], truth.reference, (truth.column,), joint)
     group, value, people = np.repeat(rejected.part, n), truth.value[place], truth.n[place]

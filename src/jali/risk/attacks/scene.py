@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.core.text import lines_of
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -215,7 +215,7 @@ class Scene:
         own = counts.cells(self.column.name, asked_by="attacks")
         number = self._numbers(own.column)[own.value]
         order = np.lexsort((number, own.group))
-        reference = np.bincount(number, weights=own.n, minlength=len(self.column)).astype(np.int64)
+        reference = counted(number, own.n, len(self.column))
         return Cells(own.groups, own.group[order], number[order], own.n[order], own.size, self.column, reference)
 
     @cached_property

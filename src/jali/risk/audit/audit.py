@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import starts
 from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -301,7 +302,7 @@ def _people(which: NDArray[np.bool_], size: NDArray[np.int64]) -> Homogeneity:
 def _recursive(cells: Cells, fewest: int) -> dict[int, float]:
     """What c must exceed for each l up to one more than a group has values at the least: r₁ / (r_l + … + r_m)."""
     order = np.lexsort((-cells.n, cells.group))
-    before = np.concatenate([[0], np.cumsum(cells.n[order])])  # people in the cells before each, groups in a row
+    before = starts(cells.n[order])  # people in the cells before each, groups in a row
     start, end = cells.start[:-1], cells.start[1:]
     filled = end > start
     start, end = start[filled], end[filled]

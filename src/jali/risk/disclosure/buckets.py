@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, starts
 from jali.errors import InputError, nearest
 from jali.principles.counts import Cells, Counts
 from jali.principles.safety import require_single
@@ -84,7 +84,7 @@ class Buckets:
         if group is None:
             raise InputError("plain counts have no rows", do="name people as Person(bucket, index)")
         order = np.argsort(group, kind="stable").astype(np.int64)
-        return order, np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(self)))]).astype(np.int64)
+        return order, starts(np.bincount(group, minlength=len(self)))
 
     def row(self, person: Person) -> int:
         """The published row of a person."""

@@ -10,7 +10,7 @@ from math import lcm, prod
 
 import numpy as np
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Floats, Ints, combine, steps
 from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
@@ -18,8 +18,6 @@ from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.risk.joint.figures import Shown
 from jali.risk.joint.matching import Pair
-
-AT_ONCE = 1 << 22
 
 Label = str | None
 Key = tuple[Label, ...]
@@ -96,16 +94,15 @@ def weights_of(
         [side.release[name].codes[side.first[groups]].astype(np.int64) for name in cells]
         for side, groups in zip(sides, (rows, columns), strict=True)
     ]
-    step = max(1, AT_ONCE // len(columns))
-    for at in range(0, len(rows), step):
-        some = [codes[at : at + step] for codes in nodes[0]]
-        fits = np.ones((len(rows[at : at + step]), len(columns)), dtype=bool)
+    for part in steps(len(rows), len(columns)):
+        some = [codes[part] for codes in nodes[0]]
+        fits = np.ones((len(rows[part]), len(columns)), dtype=bool)
         for a, b, both in zip(some, nodes[1], common, strict=True):
             fits &= both[np.ix_(a, b)] > 0
         i, j = np.nonzero(fits)
         factors = [both[a[i], b[j]].tolist() for a, b, both in zip(some, nodes[1], common, strict=True)]
         for n, (row, column) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
-            yield (rows[at + row], columns[column]), Fraction(prod(Fraction(factor[n]) for factor in factors))
+            yield (rows[part.start + row], columns[column]), Fraction(prod(Fraction(factor[n]) for factor in factors))
 
 
 FEWEST, MOST = 1 << 20, 1 << 31

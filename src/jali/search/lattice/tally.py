@@ -15,7 +15,6 @@ from jali.encoding.table import Table
 from jali.principles.counts import Counts
 from jali.search.lattice.minimal import Levels
 
-
 _DENSE = 1 << 22  # largest key space counted in a plain array; beyond it keys are sorted
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, starts
 from jali.core.progress import Step
 from jali.kernels.jit import prepare
 from jali.principles.rules import Rules
@@ -56,7 +56,7 @@ def work_of(
     strict = mode == "strict"  # then a combination's entries are moved together
     units = columns.place.shape[1] if strict else len(items)
     start = np.searchsorted(items.combination, np.arange(units + 1)) if strict else np.arange(units + 1)
-    upto = np.concatenate([[0], np.cumsum(items.n)])
+    upto = starts(items.n)
     people = upto[start[1:]] - upto[start[:-1]]
     order = np.flatnonzero(np.diff(start))  # hidden combinations have no items
     work = Work(

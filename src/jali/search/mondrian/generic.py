@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, owners
 from jali.kernels.layout import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
@@ -69,7 +69,7 @@ class Splitter:
 
     def counts(self, parts: Parts) -> Counts:
         """People of each part by value."""
-        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        number = owners([len(part) for part in parts])
         return self.items.counts(np.concatenate(parts), number, len(parts))
 
     # -- which column -----------------------------------------------------------------------------------------

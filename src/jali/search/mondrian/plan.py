@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, counted
 from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Column, Table
 from jali.principles.counts import Counts
@@ -82,7 +82,7 @@ def _along_the_tree(hierarchy: Hierarchy, mask: Bools) -> tuple[Ints, Ints, Ints
         along = first[order]
         number = np.cumsum(np.append(0, along[1:] != along[:-1]))
         node.append(number)
-        leaves.append(np.bincount(number, weights=mask[order]).astype(np.int64)[number])
+        leaves.append(counted(number, mask[order])[number])
     return place, np.stack(node), np.stack(leaves)
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints
+from jali.core.arrays import Floats, Ints, counted
 from jali.errors import InputError
 from jali.kernels.jit import prepare
 
@@ -111,7 +111,7 @@ def alike(logs: Floats, people: Ints, group: Ints, groups: int) -> Alike:
     new = np.append(True, (value[1:] != value[:-1]) | (owner[1:] != owner[:-1]))[: len(order)]
     entry = np.empty(len(order), dtype=np.int64)
     entry[order] = np.cumsum(new) - 1
-    many = np.bincount(entry, weights=people, minlength=int(new.sum())).astype(np.int64)
+    many = counted(entry, people, int(new.sum()))
     return Alike(value[new], many, np.searchsorted(owner[new], np.arange(groups + 1)).astype(np.int64), entry)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Ints, combine, counted
 from jali.core.progress import Step
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
@@ -58,7 +58,7 @@ def framed(private: Table, public: Table) -> Framed:
     place = _places(frequencies.codes, codes, [len(c.values) for c in public.quasi], unknown)
     rows = np.ones(private.records, dtype=np.int64) if private.multiplicity is None else private.multiplicity
     _require_room(private, place, rows, people.astype(np.int64))
-    present = np.bincount(place, weights=rows, minlength=frequencies.combinations).astype(np.int64)
+    present = counted(place, rows, frequencies.combinations)
     table = _with_presence(public, people.astype(np.int64), present)
     return Framed(table, frequencies.codes, people.astype(np.int64), present, place)
 

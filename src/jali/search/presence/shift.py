@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, added, counted, owners, runs_of
 from jali.core.progress import Step
 from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
@@ -63,7 +63,7 @@ class Members:
 
 def members_of(codes: NDArray[np.int32], group: Ints, public: Ints, private: Ints) -> Members:
     """The groups of public combinations in which somebody is present, numbered in their order."""
-    present = np.bincount(group, weights=private).astype(np.int64)
+    present = counted(group, private)
     kept = np.flatnonzero(present)
     number = np.full(len(present), -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
@@ -71,7 +71,7 @@ def members_of(codes: NDArray[np.int32], group: Ints, public: Ints, private: Int
     order = np.argsort(own, kind="stable")
     order = order[own[order] >= 0]
     own = own[order]
-    size = np.bincount(own, weights=public[order], minlength=len(kept)).astype(np.int64)
+    size = counted(own, public[order], len(kept))
     spreads = tuple(
         _spread(own, codes[order, i].astype(np.int64), private[order], present[kept]) for i in range(codes.shape[1])
     )
@@ -84,7 +84,7 @@ def _spread(group: Ints, code: Ints, private: Ints, present: Ints) -> Spread:
     keys, entry = np.unique(group * width + code, return_inverse=True)
     owner = keys // width
     many = np.bincount(owner, minlength=len(present))
-    rows = np.bincount(entry, weights=private).astype(np.int64)
+    rows = counted(entry, private)
     return Spread(owner, keys % width, rows, many[owner], present[owner], entry.astype(np.int64))
 
 
@@ -101,7 +101,7 @@ def costs(members: Members, t: Ints, whole: int) -> Floats:
         held = spread.private > 0
         share = weights(spread, t, whole)[held] / (whole * (spread.values * spread.present)[held])
         loss = -spread.private[held] * np.log(share)
-        result += np.bincount(spread.group[held], weights=loss, minlength=members.groups)
+        result += added(spread.group[held], loss, members.groups)
     return result
 
 
@@ -165,10 +165,8 @@ class Judge:
         verdict: Bools = told == k.HOLDS
         rest = np.flatnonzero(told == k.UNDECIDED)
         groups = groups[rest]
-        length = m.start[groups + 1] - m.start[groups]
-        own = np.repeat(np.arange(len(groups)), length)
-        at = np.repeat(m.start[groups] - np.cumsum(length) + length, length) + np.arange(len(own))
-        found = alike(logs[at], m.people[at], own, len(groups))
+        length, at = runs_of(m.start, groups)
+        found = alike(logs[at], m.people[at], owners(length), len(groups))
         verdict[rest] = k.within_bounds(found.logs, found.many, found.start, m.present[groups], bounds)
         return verdict
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints
+from jali.core.arrays import Floats, Ints, counted, owners
 from jali.encoding.table import Column, Table
 from jali.kernels.layout import OFFSET, SIZE, Layout
 
@@ -59,7 +59,7 @@ def layout_of(table: Table, objective: Objective, show: RecodeShow) -> Layout:
 
 def _by_combination(table: Table, amount: Ints) -> Ints:
     f = table.frequencies
-    return np.bincount(f.combination, weights=amount, minlength=f.combinations).astype(np.int64)
+    return counted(f.combination, amount, f.combinations)
 
 
 def _starts(lengths: list[int]) -> Ints:
@@ -85,7 +85,7 @@ def _costs(column: Column, table: Table, spread: Floats) -> Floats:
 def _joint(stack: NDArray[np.int32], below: Ints, cost: Floats) -> Floats:
     """The cost of the smallest node that covers two nodes, for all pairs of a column's nodes: (nodes · nodes,)."""
     costs = cost.reshape(stack.shape)
-    level = np.repeat(np.arange(len(stack)), np.diff(below))
+    level = owners(np.diff(below))
     code = np.zeros(below[-1], dtype=np.int64)
     for here, nodes in enumerate(stack):
         code[below[here] + nodes] = np.arange(len(nodes))

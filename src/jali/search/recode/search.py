@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints, combine
+from jali.core.arrays import Bools, Floats, Ints, added, combine
 from jali.core.progress import Step
 from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
@@ -119,7 +119,7 @@ class Search:
         """The rows of each group, and what its box costs each of them."""
         from jali.kernels.recode import prices
 
-        rows = np.bincount(group, weights=self.layout.rows, minlength=groups).astype(np.float64)
+        rows = added(group, self.layout.rows, groups)
         cost: Floats = prices(self.layout, group, groups) / rows
         return rows, cost + np.log(rows) if self.layout.logs else cost
 
