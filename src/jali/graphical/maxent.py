@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, combine
+from jali.core.costs import kl_of_shares
 from jali.core.programs import Sums
 from jali.errors import InputError
 from jali.graphical.graph import JunctionTree, Mask, junction_tree
@@ -303,9 +304,7 @@ def divergence(cache: Cache, found: Fit) -> float:
     source, domain = cache.sources[0], cache.domain
     shown, share = found.marginal, source.n / cache.total
     at = tuple(domain.attributes[i].maps[shown.levels[i]][source.cells[:, i]] for i in shown.attributes)
-    log = np.log(found.p[at])
-    for i, attribute in enumerate(domain.attributes):
-        level = shown.levels[i]
-        node = np.zeros(len(share), dtype=np.int64) if level == ABSENT else attribute.maps[level][source.cells[:, i]]
-        log = log - np.log(np.maximum(attribute.node_sizes(level), 1))[node]
-    return float(share @ (np.log(share) - log))
+    inferred = found.p[at]
+    for i in range(len(domain.attributes)):
+        inferred = inferred / _size(domain, i, shown.levels[i], source.cells)
+    return kl_of_shares(share, inferred)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, added, starts
+from jali.core.costs import average_size, covered_share, discernibility, granularity, kl_of_shares, loss
 from jali.cover.cover import Cover
 from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
 from jali.encoding.hierarchy import Builder, Taxonomy
@@ -54,10 +55,10 @@ def holder_costs(
     groups = int((sizes > 0).sum()) + bool(hidden.any())
     return HolderCosts(
         kl=kl_divergence(release, original, covers),
-        average=release.rows / groups,
-        discernibility=float(sizes @ sizes) + float(hidden.sum()) * release.rows,
-        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
-        granularity=1 - float(np.mean(list(shares.values()))),
+        average=average_size(release.rows, groups),
+        discernibility=discernibility(sizes, int(hidden.sum()), release.rows),
+        loss=loss(shares.values()),
+        granularity=granularity(shares.values()),
         groups=groups,
         suppressed=int(hidden.sum()),
         columns=shares,
@@ -75,10 +76,10 @@ def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, k
     sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
     return HolderCosts(
         kl=divergence(tied_estimate(release, original, domain), original) if kl is None else kl,
-        average=release.rows / groups,
-        discernibility=None if sizes is None else float(sizes @ sizes),
-        loss=float(np.prod([1 + s for s in shares.values()]) ** (1 / len(shares)) - 1),
-        granularity=1 - float(np.mean(list(shares.values()))),
+        average=average_size(release.rows, groups),
+        discernibility=None if sizes is None else discernibility(sizes),
+        loss=loss(shares.values()),
+        granularity=granularity(shares.values()),
         groups=groups,
         suppressed=0,
         columns=shares,
@@ -137,7 +138,7 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
     """
     inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
     covered: Ints = np.diff(starts(inside)[cover.start])
-    return float(rows @ (covered - 1)) / float(rows.sum()) / max(int(mask.sum()) - 1, 1)
+    return covered_share(rows, covered, int(mask.sum()))
 
 
 def _rows(published: Published) -> NDArray[np.floating]:
@@ -172,7 +173,7 @@ def divergence(estimate: Estimate, original: Table) -> float:
         )
     share = weight / weight.sum()
     present = share > 0
-    return max(0.0, float(np.sum(share[present] * np.log(share[present] / inferred[present]))))
+    return max(0.0, kl_of_shares(share[present], inferred[present]))
 
 
 def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:

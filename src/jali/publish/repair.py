@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import runs
+from jali.core.costs import average_size, discernibility
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
@@ -150,8 +151,8 @@ def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...
         method=method,
         counts=dict(old.manifest.counts) | {"suppressed": suppressed, "groups": len(sizes)},
         metrics={
-            "discernibility": float(shown @ shown) + float(suppressed) * new.rows,
-            "average": new.rows / len(sizes),
+            "discernibility": discernibility(shown, suppressed, new.rows),
+            "average": average_size(new.rows, len(sizes)),
             "height": float(sum(new.levels.values())),
         },
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import starts
+from jali.core.costs import average_size
 from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -253,7 +254,7 @@ def figures(
         k=int(size.min()),
         groups=len(size),
         people=people,
-        average_size=people / len(size),
+        average_size=average_size(people, len(size)),
         highest_risk=1.0 / int(size.min()),
         average_risk=len(size) / people,
         below={bound: float(size[size < bound].sum()) / people for bound in SMALL},

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, added
+from jali.core.costs import average_size, covered_share, discernibility, dot, kl_given, loss
 from jali.encoding.table import Table
 from jali.search.lattice.minimal import Levels
 from jali.search.lattice.tally import Tally
@@ -40,8 +41,8 @@ class Costing:
         self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
         self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
         self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
-        self._shares: list[list[Floats]] = []  # (column, level): (values − 1) / (domain − 1)
-        self._mean_shares: list[list[float]] = []  # (column, level): its mean over the rows
+        self._sizes: list[list[Floats]] = []  # (column, level): the values under each node
+        self._mean_shares: list[list[float]] = []  # (column, level): the mean share of values covered
         codes = frequencies.codes
         by_combination = added(frequencies.combination, frequencies.weight, len(codes))
         rows = added(frequencies.combination, frequencies.rows, len(codes))
@@ -50,15 +51,14 @@ class Costing:
             mask = column.mask(table.domain)
             sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
             self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
-            weight = np.bincount(codes[:, at], weights=by_combination, minlength=len(mask)) / self.total
+            weight = added(codes[:, at], by_combination, len(mask)) / self.total
             maps = hierarchy.maps
             self._mean_log_areas.append(
                 [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
             )
-            whole = max(float(mask.sum()) - 1, 1.0)
-            self._shares.append([(s - 1) / whole for s in sizes])
-            held = np.bincount(codes[:, at], weights=rows, minlength=len(mask)) / self.rows
-            self._mean_shares.append([float(held @ share[m]) for share, m in zip(self._shares[-1], maps, strict=True)])
+            self._sizes.append(sizes)
+            held, values = added(codes[:, at], rows, len(mask)), int(mask.sum())
+            self._mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
         self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
 
     def log_area(self, tally: Tally) -> Floats:
@@ -78,7 +78,7 @@ class Costing:
         return float(getattr(self, metric)(tally, hidden))
 
     def unsuppressed(self, metric: Metric, levels: Levels, amounts: Floats) -> float:
-        """One cost of a node when nothing is suppressed, from the its groups' rows or, for KL, its cells' weights.
+        """One cost of a node when nothing is suppressed, from its groups' rows or, for KL, its cells' weights.
 
         Where rows are published with the mean weight of their group, KL is at least so much.
         """
@@ -87,8 +87,10 @@ class Costing:
         if metric == "height":
             return float(sum(levels))
         if metric == "loss":
-            return _mean_loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
-        return _dot(amounts, amounts) if metric == "discernibility" else self.rows / int(np.count_nonzero(amounts))
+            return loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
+        if metric == "discernibility":
+            return discernibility(amounts)
+        return average_size(self.rows, int(np.count_nonzero(amounts)))
 
     def _kl_at_least(self, levels: Levels, cells: Floats) -> float:
         """The least KL-divergence of a node, from the weights of its cells; never less further up the lattice.
@@ -97,7 +99,7 @@ class Costing:
         boxes and values, spread evenly, come closest (Gibbs).
         """
         area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
-        return self.entropy_term + float(np.log(self.total)) - _dot(cells, np.log(cells)) / self.total + area
+        return self.entropy_term + float(np.log(self.total)) - dot(cells, np.log(cells)) / self.total + area
 
     def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
         """For each entry the sum of its cell: several people of a group may have the same value."""
@@ -110,11 +112,11 @@ class Costing:
     def discernibility(self, tally: Tally, hidden: Bools) -> float:
         """The sum over rows of their group's rows; a suppressed row costs the whole table."""
         sizes = tally.rows[~hidden].astype(np.float64)
-        return _dot(sizes, sizes) + float(tally.rows[hidden].sum()) * self.rows
+        return discernibility(sizes, int(tally.rows[hidden].sum()), self.rows)
 
     def average(self, tally: Tally, hidden: Bools) -> float:
         """Rows per group; the suppressed rows are one group."""
-        return self.rows / (int((~hidden).sum()) + bool(hidden.any()))
+        return average_size(self.rows, int((~hidden).sum()) + bool(hidden.any()))
 
     def height(self, tally: Tally, hidden: Bools) -> float:
         """Steps of generalization."""
@@ -125,10 +127,9 @@ class Costing:
 
         Each row is spread evenly over its box; suppressed rows over everything, so they add to every box.
         """
-        weight = tally.weight
         density = self._density(tally, hidden)
-        density[weight == 0] = 1.0  # rows of weight 0 say nothing
-        return self.entropy_term - _dot(weight, np.log(density)) / self.total
+        density[tally.weight == 0] = 1.0  # rows of weight 0 say nothing
+        return kl_given(self.entropy_term, tally.weight, density, self.total)
 
     def _density(self, tally: Tally, hidden: Bools) -> Floats:
         """F* at each entry: the mass that a point of the entry's group and value receives."""
@@ -158,26 +159,17 @@ class Costing:
         return summed * (math.exp(-self.log_domain) / self.total)
 
     def loss(self, tally: Tally, hidden: Bools) -> float:
-        """ARX's loss: the geometric mean over columns of 1 + the mean share of values covered, minus 1."""
-        return _mean_loss(self.column_losses(tally, hidden))
+        """ARX's loss."""
+        return loss(self.column_losses(tally, hidden))
 
     def column_losses(self, tally: Tally, hidden: Bools) -> list[float]:
-        """For each quasi-identifier the mean over rows of (values covered − 1) / (values − 1)."""
+        """For each quasi-identifier the mean share of its values that a row covers."""
         result = []
         for column, level in enumerate(tally.levels):
-            share = self._shares[column][level][tally.codes[column]]
-            share = np.where(hidden, self._shares[column][-1][0], share)
-            result.append(float(share @ tally.rows) / self.rows)
+            sizes = self._sizes[column]
+            covered = np.where(hidden, sizes[-1][0], sizes[level][tally.codes[column]])
+            result.append(covered_share(tally.rows, covered, int(sizes[-1][0])))
         return result
-
-
-def _mean_loss(shares: list[float]) -> float:
-    return float(math.prod(1.0 + share for share in shares) ** (1.0 / len(shares)) - 1.0)
-
-
-def _dot(one: Floats, other: Floats) -> float:
-    """The sum of products, added up here: to share so few among threads, as `@` does, takes longer than the sum."""
-    return float((one * other).sum())
 
 
 def _merged_weight(table: Table) -> Floats:

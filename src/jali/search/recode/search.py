@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine
+from jali.core.costs import kl_given
 from jali.core.progress import Step
 from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Table
@@ -98,13 +99,13 @@ class Search:
             return 1.0 - float(rows @ cost) / float(rows.sum())
         f = self.frequencies
         values, total = len(f.joint), float(f.weight.sum())
-        mean = np.bincount(group[f.combination], weights=f.weight, minlength=groups) / rows
+        mean = added(group[f.combination], f.weight, groups) / rows
         index, first = combine([(group[f.combination], groups), (f.value, values)], len(f.value))
         of = group[f.combination[first]]
-        mass = np.bincount(index, weights=f.rows) * mean[of] / total
+        mass = added(index, f.rows) * mean[of] / total
         density = mass * np.exp(-cost)[of]
-        weight = np.bincount(index, weights=f.weight)
-        return self.costing.entropy_term - float(weight @ np.log(density)) / total
+        weight = added(index, f.weight)
+        return kl_given(self.costing.entropy_term, weight, density, total)
 
     @cached_property
     def costing(self) -> Costing:
