@@ -50,7 +50,7 @@ ONLY_IN: dict[str, str] = {
     "narwhals": "sources",
     "duckdb": "sources",
     "pyspark": "sources",
-    "pandas": "sources core",  # core/native.py gives a table back as the frame that came in
+    "pandas": "sources core",  # core/formats.py gives a table back as the frame that came in
     "polars": "sources core",
     "numba": "kernels",
     "scipy": "core",
@@ -70,7 +70,7 @@ HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", 
 THROUGH_VARIABLES: dict[str, tuple[str, ...] | str] = {
     "src/jali/__init__.py": "strings",
     "src/jali/reproduce/__init__.py": "strings",
-    "src/jali/core/native.py": ("pandas", "polars"),
+    "src/jali/core/formats.py": ("pandas", "polars"),
 }
 VARIABLE = "a variable"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles import arrays as oracle
 
 from jali.core import arrays
 from jali.core.arrays import (
@@ -23,6 +22,7 @@ from jali.core.arrays import (
     starts,
     steps,
 )  # fmt: skip
+from oracles import arrays as oracle
 
 sizes = st.lists(st.integers(0, 4), max_size=8)
 entries = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=12)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles import costs as oracle
-from tests.oracles.often import seeds
 
 import jali
 from jali.core import costs
+from oracles import costs as oracle
+from oracles.often import seeds
 
 shares = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 

@@ -14,13 +14,13 @@ from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
+from jali.graphical import inference as networks
 from jali.graphical import maxent as fitting
-from jali.graphical import network as networks
 from jali.graphical.estimate import BEYOND, Fitted, MarginalColumn, MaxEntropyEstimate, _truth
 from jali.graphical.graph import Model, decomposable
+from jali.graphical.inference import Network, Reading
 from jali.graphical.marginal import ABSENT, Cache, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import Divergence, finest, log_probability, tree_of
-from jali.graphical.network import Network, Reading
 from jali.query.algebra import holds, parse
 from jali.query.algebra import tests as every_test
 from oracles.maxent import Dense

@@ -17,7 +17,7 @@ import pytest
 
 import jali
 from jali.core import charts
-from jali.core.pages import MARK, percent_up
+from jali.core.text import MARK, percent_up
 from jali.errors import InputError
 from jali.measures.columns import CLASSES, association, cramers_v, distribution
 from jali.principles.counts import dense

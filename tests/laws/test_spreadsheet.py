@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.core.csv import formula_columns, quoted, unquoted
+from jali.core.formats import formula_columns, quoted, unquoted
 from oracles.spreadsheet import STARTS, run_by_a_spreadsheet
 
 CELLS = st.one_of(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali.core.arrays import combine
-from jali.encoding import frequencies
+from jali.encoding import table as frequencies
 from jali.encoding.table import Table
 from jali.errors import InputError
 from oracles.encoding import people_by_combination, rows_by_combination

@@ -179,7 +179,7 @@ def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -
     COLUMN is a quasi-identifier of the job. The form is that of ARX: a row per value, a column per level, no header.
     Edit it and name it in the job: { taxonomy = "FILE" }.
     """
-    from jali.core.csv import has_formula
+    from jali.core.formats import has_formula
     from jali.encoding.hierarchy import hierarchy_text
     from jali.job import Job
 

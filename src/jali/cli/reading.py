@@ -86,7 +86,7 @@ def sample(
     import pyarrow.parquet as pq
 
     import jali
-    from jali.core.csv import formula_columns, quoted
+    from jali.core.formats import formula_columns, quoted
     from jali.errors import InputError
 
     if output is not None and output.suffix not in (".csv", ".parquet"):

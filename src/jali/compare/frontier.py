@@ -17,7 +17,7 @@ from jali.compare.methods import METHODS, Method, Options, methods_of, sections_
 from jali.compare.points import Cache, Knob, Part, Point, knob
 from jali.compare.text import reasons, table_of_text
 from jali.core.files import hold_file, put_content
-from jali.core.native import to_native
+from jali.core.formats import to_native
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, path_of

@@ -10,8 +10,7 @@ from jali.compare.methods import METHODS
 from jali.compare.points import Point
 from jali.compare.text import HEADER, cells, percentage, reasons, required, undefined, varied
 from jali.core.charts import COLOURS, MARKERS, Picture, require_plots
-from jali.core.pages import document, listed, paragraphs, sentence
-from jali.core.text import Html, element, html_table, joined
+from jali.core.text import Html, document, element, html_table, joined, listed, paragraphs, sentence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jali.compare.methods import Met
 from jali.compare.points import Point
-from jali.core.pages import listed
+from jali.core.text import listed
 
 if TYPE_CHECKING:
     from jali.compare.frontier import Frontier

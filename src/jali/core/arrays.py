@@ -82,8 +82,8 @@ def runs(begin: NDArray[np.integer] | int, size: NDArray[np.integer]) -> Ints:
 
 def runs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """The sizes of these runs, and the places of their members; run i is at start[i], …, start[i + 1] − 1."""
-    begin = start[which]
-    size = start[which + 1] - begin
+    begin = start.take(which)
+    size = start.take(which + 1) - begin
     return size, runs(begin, size)
 
 

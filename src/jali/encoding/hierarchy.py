@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, counted
-from jali.core.csv import any_length
 from jali.core.files import content, put_content
+from jali.core.formats import any_length
 from jali.core.text import html_table
 from jali.encoding import values as v
 from jali.errors import HierarchyError, InputError, path_of

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added, combine, owners
-from jali.core.native import to_native
+from jali.core.formats import to_native
 from jali.cover.cover import DECLARE
 from jali.cover.domain import plain
 from jali.errors import InputError, nearest

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added, added_by_key, combine, owners, runs_of, starts
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.cover.cover import Cover
 from jali.cover.intervals import typed
 from jali.cover.sets import Sets

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, runs
+from jali.core.arrays import Bools, Floats, Ints, added, combine, runs_of
 from jali.estimates.base import keep
 from jali.estimates.conditions import BoxColumn, Fits, Truth, fitting_boxes, rests_on, truth_of
 from jali.query.algebra import Condition
@@ -69,9 +69,7 @@ class Nested:
         """How many people of some parts satisfy what is asked of the last column; of few parts only these are asked."""
         node, found = self.columns[-1].codes, self._sums.get(asked)
         if found is None and len(part) * _RARE < len(self.link):
-            begin = self.begin.take(part)
-            size = self.begin.take(part + 1) - begin
-            box = runs(begin, size)
+            size, box = runs_of(self.begin, part)
             return _summed(last, node.take(box), self.people.take(box), np.cumsum(size) - size)
         if found is None:
             found = _summed(last, node, self.people, self.begin[:-1])
@@ -85,11 +83,10 @@ class Nested:
             every = np.arange(len(self.link))
             return Fits(every, np.ones(len(every)), np.ones(len(every), dtype=np.bool_))
         stem, share, surely = fitting_boxes(self.stems, truths)
-        begin = self.start.take(stem)
-        size = self.start.take(stem + 1) - begin
         if len(self.link) == len(self.start) - 1:  # one part a stem
-            return Fits(begin, share, surely)
-        return Fits(runs(begin, size), np.repeat(share, size), np.repeat(surely, size))
+            return Fits(self.start.take(stem), share, surely)
+        size, part = runs_of(self.start, stem)
+        return Fits(part, np.repeat(share, size), np.repeat(surely, size))
 
 
 def _summed(last: Truth, node: NDArray[np.integer], people: Floats, begin: Ints) -> Sums:
@@ -127,9 +124,7 @@ class Asked(NamedTuple):
     def _doubted(self, some: Ints) -> Ints:
         """The boxes of some parts that may satisfy everything, but not surely do."""
         part, last = self.part[some], self.truths[-1]
-        begin = self.boxes.begin.take(part)
-        size = self.boxes.begin.take(part + 1) - begin
-        box = runs(begin, size)
+        size, box = runs_of(self.boxes.begin, part)
         node = self.boxes.columns[-1].codes.take(box)
         return box[last.maybe.take(node) & ~(np.repeat(self.surely[some], size) & last.sure.take(node))]
 

@@ -17,10 +17,9 @@ from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.conditions import BoxColumn, Role, expanded
-from jali.graphical.bounds import joint_bounds
+from jali.graphical.inference import Joint, Network, Reading, joint_bounds
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import Fit, log_shown
-from jali.graphical.network import Joint, Network, Reading
 from jali.query.algebra import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 from jali.query.match import Patterns
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jali.core.arrays import Ints, combine, counted, owners
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.core.progress import Step
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError

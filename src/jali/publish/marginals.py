@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from jali._version import __version__
 from jali.core.arrays import counted
-from jali.core.csv import formula_columns
-from jali.core.native import to_native
+from jali.core.formats import formula_columns, to_native
 from jali.core.text import html_outline, html_table, joined
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxColumn, BoxEstimate

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from jali.core.arrays import combine
 from jali.core.charts import Picture
-from jali.core.native import free_name, to_native
+from jali.core.formats import free_name, to_native
 from jali.core.text import joined
 from jali.errors import InputError, InternalError
 from jali.graphical.estimate import Fitted, MaxEntropyEstimate
+from jali.graphical.inference import Network
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
 from jali.graphical.maxent import Tree, fit, tree_of
-from jali.graphical.network import Network
 from jali.graphical.privacy.anonymity import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Bools, Floats, Ints, counted
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from jali.core.csv import any_length, in_blocks, quoted, unquoted
 from jali.core.files import Place, hold, put_folder, reason, sync
+from jali.core.formats import any_length, in_blocks, quoted, unquoted
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from jali.core.charts import require_plots
 from jali.core.files import put_content
-from jali.core.pages import Section, document
-from jali.core.text import Html, element, joined
+from jali.core.text import Html, Section, document, element, joined
 from jali.encoding.table import Table
 from jali.errors import InputError, path_of
 from jali.measures.measure import require_original

@@ -6,8 +6,20 @@ import numpy as np
 
 from jali.core.arrays import Ints, counted
 from jali.core.charts import bars
-from jali.core.pages import Section, bullets, figure, listed, paragraphs, percent, percent_up, sentence
-from jali.core.text import Html, element, html_table, joined
+from jali.core.text import (
+    Html,
+    Section,
+    bullets,
+    element,
+    figure,
+    html_table,
+    joined,
+    listed,
+    paragraphs,
+    percent,
+    percent_up,
+    sentence,
+)
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts
 from jali.releases.linked.angel import Angel

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jali.core.pages import Section, bullets, figure, listed, paragraphs, sentence
-from jali.core.text import Html, element, html_table, joined
+from jali.core.text import Html, Section, bullets, element, figure, html_table, joined, listed, paragraphs, sentence
 from jali.encoding import values as v
 from jali.releases.column import Published
 from jali.releases.linked.angel import Angel

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from jali.core.charts import bars, lines
-from jali.core.pages import Section, figure, paragraphs, percent
-from jali.core.text import Html, element, html_table, joined
+from jali.core.text import Html, Section, element, figure, html_table, joined, paragraphs, percent
 from jali.measures.columns import CLASSES, Association, Distribution
 from jali.reports.material import SEED, Material, Missing, not_defined
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, combine
-from jali.core.native import to_native
+from jali.core.formats import to_native
 from jali.core.text import lines_of
 from jali.encoding.table import Table
 from jali.errors import InputError

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, runs
-from jali.encoding.frequencies import Frequencies
-from jali.encoding.table import Table
+from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints
-from jali.core.csv import LARGEST
+from jali.core.formats import LARGEST
 from jali.encoding import values as v
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Role, Table

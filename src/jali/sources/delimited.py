@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from jali.core.csv import any_length, in_blocks
+from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
 
 _SEPARATORS = (",", ";", "\t", "|")

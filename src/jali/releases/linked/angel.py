@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from jali.core.arrays import Ints
-from jali.core.native import free_name, to_native
+from jali.core.formats import free_name, to_native
 from jali.core.progress import Step
 from jali.core.verbs import verb
 from jali.cover.cover import Cover

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Floats, Ints, combine
-from jali.core.native import to_native
+from jali.core.formats import to_native
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
 from jali.estimates.boxes import BoxColumn

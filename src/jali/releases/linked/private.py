@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted
 from jali.core.files import built_file
-from jali.core.native import free_name
+from jali.core.formats import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, path_of
 from jali.principles.counts import Counts

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from jali.core.charts import Picture, lines
-from jali.core.native import to_native
+from jali.core.formats import to_native
 from jali.errors import InputError, listed, told
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized

@@ -13,8 +13,7 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, Ints, added, combine
 from jali.core.costs import kl_given
 from jali.core.progress import Step
-from jali.encoding.frequencies import Frequencies
-from jali.encoding.table import Table
+from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
 from jali.kernels.jit import prepare
 from jali.kernels.layout import OFFSET, SIZE
