@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jali.core.programs import Sums, transport
+from jali.core.programs import Sums, possible_ways, transport
 
 
 @st.composite
@@ -121,7 +121,7 @@ def test_parts_are_apart(program: tuple[np.ndarray, np.ndarray, np.ndarray, int,
 
 @given(st.data())
 def test_a_transport_meets_all_needs_where_that_can_be(data: st.DataObject) -> None:
-    """Against every way to send the amounts along the ways that there are."""
+    """Against every way to send the amounts along the ways that there are; and which of these are ever used."""
     have = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
     need = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
     every = list(itertools.product(range(len(have)), range(len(need))))
@@ -133,6 +133,8 @@ def test_a_transport_meets_all_needs_where_that_can_be(data: st.DataObject) -> N
         left, come = np.bincount(source, amounts, len(have)), np.bincount(target, amounts, len(need))
         return bool((left == have).all() and (come == need).all())
 
-    possible = any(sent(np.array(amounts)) for amounts in itertools.product(range(4), repeat=len(ways)))
-    assert (found is not None) == possible
+    all_sent = [amounts for amounts in itertools.product(range(4), repeat=len(ways)) if sent(np.array(amounts))]
+    used = possible_ways(have, need, source, target)
+    assert (found is not None) == (used is not None) == bool(all_sent)
     assert found is None or sent(found)
+    assert used is None or used.tolist() == [any(way) for way in zip(*all_sent, strict=True)]

@@ -1,4 +1,4 @@
-"""Linear and integer programs: the least and the most that a weighted sum of unknown counts can be (HiGHS, via scipy).
+"""What scipy computes for us: linear and integer programs (HiGHS), flows, and quantiles.
 
 An attacker, or an analyst, knows sums of unknown counts. What follows for another sum is a pair of programs. A pair
 that is not solved in time still gives proved bounds, and says that they are not exact.
@@ -157,6 +157,26 @@ def transport(have: Ints, need: Ints, source: Ints, target: Ints) -> Ints | None
     return amounts
 
 
+def possible_ways(have: Ints, need: Ints, source: Ints, target: Ints) -> Bools | None:
+    """Which ways carry something in at least one transport that meets all needs; None where there is no transport.
+
+    A way that one transport does not use is used by another if and only if amounts can be moved around a circle through
+    it: if both of its ends are in one strong component of the residual graph.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    amounts = transport(have, need, source, target)
+    if amounts is None:
+        return None
+    used, there, nodes = amounts > 0, target + len(have), len(have) + len(need)
+    tail, head = np.concatenate([source, there[used]]), np.concatenate([there, source[used]])
+    ties = csr_array((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
+    part = connected_components(ties, directed=True, connection="strong")[1]
+    found: Bools = used | (part[source] == part[there])
+    return found
+
+
 def _flow(supply: Ints, demand: Ints, source: Ints, sink: Ints) -> Any:
     """A largest flow from the last node but one, through sources and sinks, to the last: (nodes, nodes), sparse."""
     from scipy.sparse import csr_array
@@ -169,3 +189,10 @@ def _flow(supply: Ints, demand: Ints, source: Ints, sink: Ints) -> Any:
     head = np.concatenate([np.arange(sources), sources + sink, np.full(len(demand), nodes - 1)])
     room = np.concatenate([supply, np.minimum(supply[source], demand[sink]), demand]).astype(np.int32)
     return maximum_flow(csr_array((room, (tail, head)), shape=(nodes, nodes)), nodes - 2, nodes - 1).flow
+
+
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Where the distribution function of Beta(a, b) reaches the share."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, share))

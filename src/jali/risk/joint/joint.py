@@ -23,8 +23,7 @@ from jali.releases.load import load
 from jali.releases.summary import an
 from jali.risk.joint.beliefs import figures_of
 from jali.risk.joint.figures import JointAudit, JointAudits
-from jali.risk.joint.flow import Impossible
-from jali.risk.joint.matching import Budget, Expected, Pair, expected
+from jali.risk.joint.matching import Budget, Expected, Impossible, Pair, expected
 from jali.risk.joint.sides import Key, plan_of, side_of, weights_of
 
 MOST_PAIRS = 2_000_000

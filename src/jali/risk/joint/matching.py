@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb, gcd, lcm
 
-from jali.risk.joint.flow import Impossible, possible
+import numpy as np
+
+from jali.core.programs import possible_ways
+
+
+class Impossible(Exception):  # noqa: N818  # no error: the answer that there is no world
+    """There is no world: nobody can be matched so."""
+
 
 State = tuple[int, tuple[int, ...]]
 """How many people of the current row, and of each column, are still to be matched."""
@@ -262,13 +269,26 @@ def _solve(graph: _Graph, component: list[int], budget: Budget) -> None:
         for (i, j), mean in exact.items():
             graph.settle(i, j, mean, mean)
         return
-    can = possible(rows, columns, graph.amount, {i: list(near) for i, near in edges.items()})
+    can = _possible(rows, columns, graph.amount, edges)
     within = {n: sum(graph.amount[other] for other in graph.near[n]) for n in component}
     for i in rows:
         for j in edges[i]:
             r, c = graph.amount[i], graph.amount[j]
             low = max(0, r - (within[i] - c), c - (within[j] - r))
             graph.settle(i, j, Fraction(low), Fraction(min(r, c) if (i, j) in can else 0))
+
+
+def _possible(
+    rows: Sequence[int], columns: Sequence[int], amount: Mapping[int, int], near: Mapping[int, Mapping[int, int]]
+) -> set[tuple[int, int]]:
+    """The pairs that have people in some world; Impossible where there is no world."""
+    pairs = [(i, j) for i in rows for j in near[i]]
+    have, need = (np.array([amount[n] for n in nodes], dtype=np.int64) for nodes in (rows, columns))
+    row, column = ({n: at for at, n in enumerate(nodes)} for nodes in (rows, columns))
+    ways = possible_ways(have, need, np.array([row[i] for i, _ in pairs]), np.array([column[j] for _, j in pairs]))
+    if ways is None:
+        raise Impossible
+    return {pair for pair, used in zip(pairs, ways.tolist(), strict=True) if used}
 
 
 def _whole(weights: Mapping[int, Fraction]) -> dict[int, int]:

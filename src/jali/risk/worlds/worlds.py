@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, Self, runtime_checkable
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools
+from jali.core.programs import beta_quantile
 from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
 from jali.principles.base import exact
@@ -101,32 +102,9 @@ def interval(hits: int, of: int, confidence: float) -> tuple[float, float]:
     tail = (1 - confidence) / 2
     if not of:
         return 0.0, 1.0
-    log_choose = _log_choose(of)
-    low = 0.0 if hits == 0 else _where(lambda p: _share(log_choose, p, hits, of + 1) > tail)
-    high = 1.0 if hits == of else _where(lambda p: _share(log_choose, p, 0, hits + 1) < tail)
+    low = beta_quantile(tail, hits, of - hits + 1) if hits else 0.0
+    high = beta_quantile(1 - tail, hits + 1, of - hits) if hits < of else 1.0
     return low, high
-
-
-def _log_choose(of: int) -> NDArray[np.float64]:
-    """ln of `of` over h, for every h: (of + 1,)."""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, of + 1)))])
-    return np.asarray(logs[-1] - logs - logs[::-1])
-
-
-def _share(log_choose: NDArray[np.float64], p: float, first: int, end: int) -> float:
-    """Pr(first ≤ hits < end) when each of len(log_choose) − 1 trials hits with probability p."""
-    hits = np.arange(first, end)
-    logs = log_choose[first:end] + hits * np.log(p) + (len(log_choose) - 1 - hits) * np.log1p(-p)
-    return float(np.exp(logs).sum())
-
-
-def _where(beyond: Callable[[float], bool]) -> float:
-    """Where a test on (0, 1) turns from false to true."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return (low + high) / 2
 
 
 SAMPLES = 100_000
