@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 Edges = frozenset[frozenset[int]]
@@ -76,3 +76,14 @@ def minimal_separators(vertices: Iterable[int], edges: Edges) -> set[frozenset[i
         ]
         found |= {cut for cut in cuts if not any(other < cut for other in cuts)}
     return found
+
+
+def perfect(sequence: Sequence[int]) -> bool:
+    """Whether what each set shares with all before it lies within one of them (Definition 5.7)."""
+    covered = 0
+    for at, clique in enumerate(sequence):
+        shared = clique & covered
+        if at and not any(shared & before == shared for before in sequence[:at]):
+            return False
+        covered |= clique
+    return True

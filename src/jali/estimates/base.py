@@ -13,7 +13,6 @@ from jali.core.arrays import Floats
 from jali.errors import InputError, UndeterminedError, told
 from jali.query.algebra import Condition, from_mapping, parse
 
-EQUAL = "values within a published cell are equally likely"
 INDEPENDENT = "columns are independent within a row"
 KEPT = 256  # projections and patterns that are kept for the next question
 

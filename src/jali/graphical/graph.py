@@ -1,4 +1,4 @@
-"""Interaction graphs as bit masks: triangulated or not, cliques, junction trees, and neighbouring models."""
+"""Interaction graphs as bit masks: cliques, junction trees, and neighbouring models."""
 
 from __future__ import annotations
 
@@ -34,19 +34,9 @@ def interaction(masks: Iterable[Mask], width: int) -> Neighbours:
     return tuple(found)
 
 
-def vertices(graph: Neighbours) -> Mask:
-    """The vertices that the graph has."""
-    return sum(1 << v for v, near in enumerate(graph) if near)
-
-
 def edge(graph: Neighbours, u: int, v: int) -> bool:
     """Whether two vertices are joined."""
     return bool(graph[u] >> v & 1)
-
-
-def complete(graph: Neighbours, some: Mask) -> bool:
-    """Whether every two of these vertices are joined."""
-    return all(graph[v] & some == some for v in bits(some))
 
 
 def separates(graph: Neighbours, some: Mask, u: int, v: int) -> bool:
@@ -61,43 +51,6 @@ def separates(graph: Neighbours, some: Mask, u: int, v: int) -> bool:
         if reached >> v & 1:
             return False
     return True
-
-
-def triangulated(graph: Neighbours) -> bool:
-    """Whether every cycle of four or more has a chord: maximum cardinality search (Tarjan & Yannakakis 1984).
-
-    Numbering always a vertex with most numbered neighbours, these must form a clique each time.
-    """
-    left, numbered = vertices(graph), 0
-    while left:
-        best = max(bits(left), key=lambda v: (graph[v] & numbered).bit_count())
-        if not complete(graph, graph[best] & numbered):
-            return False
-        left ^= 1 << best
-        numbered |= 1 << best
-    return True
-
-
-def maximal_cliques(graph: Neighbours) -> tuple[Mask, ...]:
-    """Every maximal clique, ascending (Bron & Kerbosch 1973, with a pivot)."""
-    found: list[Mask] = []
-
-    def grow(clique: Mask, candidates: Mask, done: Mask) -> None:
-        if not candidates and not done:
-            found.append(clique)
-            return
-        pivot = max(bits(candidates | done), key=lambda v: (graph[v] & candidates).bit_count())
-        for vertex in bits(candidates & ~(graph[pivot] & ~(1 << pivot))):
-            bit = 1 << vertex
-            near = graph[vertex] & ~bit
-            grow(clique | bit, candidates & near, done & near)
-            candidates ^= bit
-            done |= bit
-
-    every = vertices(graph)
-    if every:
-        grow(0, every, 0)
-    return tuple(sorted(found))
 
 
 @dataclass(frozen=True)
@@ -142,30 +95,9 @@ def junction_tree(masks: Sequence[Mask], *, root: int = 0) -> JunctionTree | Non
     return JunctionTree(tuple(cliques[i] for i in order), tuple(parents), tuple(separators))
 
 
-def minimal_separators(tree: JunctionTree) -> frozenset[Mask]:
-    """The minimal separators of the tree's graph: what neighbouring cliques share (the empty one left out)."""
-    return frozenset(tree.separator[1:]) - {0}
-
-
-def graphical(masks: Sequence[Mask], width: int) -> bool:
-    """Whether the collection contains every maximal clique of its interaction graph (Definition 5.5)."""
-    return set(maximal_cliques(interaction(masks, width))) <= set(masks)
-
-
 def decomposable(masks: Sequence[Mask]) -> bool:
     """Whether the collection is graphical and its interaction graph triangulated (Definition 5.6)."""
     return junction_tree(masks) is not None
-
-
-def perfect(sequence: Sequence[Mask]) -> bool:
-    """Whether what each set shares with all before it lies within one of them (Definition 5.7)."""
-    covered = 0
-    for at, clique in enumerate(sequence):
-        shared = clique & covered
-        if at and not any(shared & before == shared for before in sequence[:at]):
-            return False
-        covered |= clique
-    return True
 
 
 class Move(NamedTuple):

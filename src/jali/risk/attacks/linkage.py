@@ -19,7 +19,6 @@ from jali.risk.attacks.scene import Attack, Scene, different, percent
 
 SECONDS = 20.0
 """How long certainty is looked for in marginals; what is not decided by then is told as a note."""
-CERTAIN = "certain from the marginals and everybody's quasi-identifiers"
 IN_THE_RELEASE = "whether the people of the public table are in the release at all"
 
 
