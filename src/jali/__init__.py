@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jali._version import __version__
-from jali.core.verbs import open_door
+from jali.core import open_door
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this: Ctrl-C could come meanwhile
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ _MODULES = {
 }
 
 _VERBS = {"extended": "jali.publish.angelize"}
-"""Verbs behind methods of values that live below them (see `core.verbs`)."""
+"""Verbs behind methods of values that live below them (see `jali.core`)."""
 
 __all__ = [
     "AlphaAnonymity",

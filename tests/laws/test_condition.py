@@ -247,9 +247,9 @@ def test_simplifying_changes_no_answer_and_is_done_once(condition: q.Condition, 
 def test_assigning_a_test_its_truth_changes_no_answer(
     condition: q.Condition, rows: list[tuple[Any, Any]], data: st.DataObject
 ) -> None:
-    """On the rows where t is true c equals assign(c, t, True), elsewhere assign(c, t, False), and t is gone."""
+    """On the rows where t is true c equals assign(c, {t: True}), elsewhere assign(c, {t: False}), and t is gone."""
     test = data.draw(st.sampled_from(q.tests(condition) or (q.Test("a", "=", 1),)))
-    yes, no = q.assign(condition, test, True), q.assign(condition, test, False)
+    yes, no = q.assign(condition, {test: True}), q.assign(condition, {test: False})
     expanded = np.where(evaluate(test, rows), evaluate(yes, rows), evaluate(no, rows))
     assert np.array_equal(evaluate(condition, rows), expanded)
     assert test not in q.tests(yes) + q.tests(no)

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.core import arrays
 from jali.core.arrays import combine
-from jali.encoding import table as frequencies
 from jali.encoding.table import Table
 from jali.errors import InputError
 from oracles.encoding import people_by_combination, rows_by_combination
@@ -146,7 +146,7 @@ def test_combine_says_the_same_however_few_keys_fit_into_a_table(rows: list[tupl
     """What occurs is numbered before the next column would outgrow the table, once or several times, or hashed."""
     columns = [(np.array(c), width) for c, width in zip(zip(*rows, strict=True), (4, 6, 3), strict=True)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frequencies, "_TABLED", tabled)
+        patch.setattr(arrays, "_TABLED", tabled)
         number, first = combine(columns, len(rows))
     distinct = sorted(set(rows))
     assert number.tolist() == [distinct.index(row) for row in rows]

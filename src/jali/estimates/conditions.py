@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -16,7 +16,7 @@ from jali.cover.sets import Sets
 from jali.encoding.values import Kind
 from jali.errors import InputError
 from jali.estimates.base import INDEPENDENT
-from jali.query.algebra import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
+from jali.query.algebra import And, Condition, Constant, Test, assign, columns, simplify, tests
 from jali.query.match import Patterns
 
 Codes = NDArray[np.integer]  # (boxes,)
@@ -89,7 +89,7 @@ def split(condition: Condition, some: tuple[Test, ...], patterns: Patterns) -> d
     """What is left of the condition, and the patterns that leave it so."""
     found: dict[Condition, list[int]] = {}
     for number, truth in enumerate(patterns.truth.tolist()):
-        rest = simplify(_resolved(condition, dict(zip(some, truth, strict=True))))
+        rest = assign(condition, dict(zip(some, truth, strict=True)))
         found.setdefault(rest, []).append(number)
     return found
 
@@ -99,20 +99,6 @@ def _together(patterns: Patterns, alike: list[int]) -> tuple[Floats, Bools]:
     allowed = np.logical_or.reduce(patterns.possible[alike], axis=0)
     others = patterns.possible.sum(axis=0) > patterns.possible[alike].sum(axis=0)
     return np.where(allowed & others, patterns.share[alike].sum(axis=0), allowed), allowed
-
-
-def _resolved(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
-    """The condition with constants in place of the tests whose truth is known."""
-    match condition:
-        case Test():
-            return Constant(truth[condition]) if condition in truth else condition
-        case Not(part):
-            return Not(_resolved(part, truth))
-        case And(parts):
-            return And(tuple([_resolved(part, truth) for part in parts]))
-        case Or(parts):
-            return Or(tuple([_resolved(part, truth) for part in parts]))
-    return condition
 
 
 class Fits(NamedTuple):

@@ -101,24 +101,24 @@ def _joined(kind: type[And] | type[Or], parts: Iterable[Condition], *, neutral: 
     return next(iter(flat), Constant(neutral))
 
 
-def assign(condition: Condition, test: Test, truth: bool) -> Condition:
-    """The condition that is left, simplified, when the test is known to be true or false.
+def assign(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
+    """The condition that is left, simplified, when the truth of some tests is known.
 
-    Shannon's expansion: c = (t AND assign(c, t, True)) OR (NOT t AND assign(c, t, False)).
+    Shannon's expansion: c = (t AND assign(c, {t: True})) OR (NOT t AND assign(c, {t: False})).
     """
-    return simplify(_replaced(condition, test, Constant(truth)))
+    return simplify(_replaced(condition, truth))
 
 
-def _replaced(condition: Condition, test: Test, constant: Constant) -> Condition:
+def _replaced(condition: Condition, truth: Mapping[Test, bool]) -> Condition:
     match condition:
         case Test():
-            return constant if condition == test else condition
+            return Constant(truth[condition]) if condition in truth else condition
         case Not(part):
-            return Not(_replaced(part, test, constant))
+            return Not(_replaced(part, truth))
         case And(parts):
-            return And(tuple([_replaced(part, test, constant) for part in parts]))
+            return And(tuple([_replaced(part, truth) for part in parts]))
         case Or(parts):
-            return Or(tuple([_replaced(part, test, constant) for part in parts]))
+            return Or(tuple([_replaced(part, truth) for part in parts]))
     return condition
 
 

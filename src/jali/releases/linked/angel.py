@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
+from jali.core import verb
 from jali.core.arrays import Ints
 from jali.core.formats import free_name, to_native
 from jali.core.progress import Step
-from jali.core.verbs import verb
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
