@@ -31,7 +31,7 @@ BROKEN = ("-", "--", "-.", ":")
 HATCHES = ("", "////", "....", "xx", "\\\\\\\\", "++", "oo", "--")
 GREY = "#999999"
 LONGEST = 26
-"""A label of more letters is cut; the tables beside a picture have all of it."""
+"""A label of more letters is cut; the table of the picture shows all of it."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "jali",  # the same figures give the same file
@@ -252,7 +252,7 @@ def bars(
     axis: str,
     form: Callable[[float], str] = share,
 ) -> Picture:
-    """Bars that lie beside their labels, with their figures at their ends; series differ in hatching too."""
+    """Horizontal bars with labels on the left and figures at their ends; series differ in hatching too."""
     many, thick = len(series), 0.8 / max(len(series), 1)
 
     def draw(canvas: Figure) -> None:

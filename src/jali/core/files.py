@@ -50,7 +50,7 @@ def _locked(path: Path) -> tuple[int, bool]:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # whoever had the lock has removed the file meanwhile: a lock on it keeps nobody out
+        os.close(handle)  # the last holder has removed the file meanwhile: a lock on it keeps nobody out
 
 
 def _opened(path: Path) -> int:
@@ -89,7 +89,7 @@ def _lock(handle: int) -> bool:
 
 
 def _let_go(path: Path, handle: int) -> None:
-    """Remove the file and end the lock, in this order: whoever gets the lock of a removed file tries again."""
+    """Remove the file and end the lock, in this order: a process that gets the lock of a removed file tries again."""
     if sys.platform != "win32":  # which removes nothing that is open
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -121,7 +121,7 @@ class Place:
 
 
 _held: ContextVar[tuple[Place, ...]] = ContextVar("held", default=())
-"""The places that are held already, so that whoever holds one before the work can write to it afterwards."""
+"""The places that are held already, so that a holder can write to its place after the work."""
 
 
 @contextmanager

@@ -55,7 +55,7 @@ LARGEST = 2**31 - 1
 
 
 def in_blocks(read: Callable[[int], pa.Table], size: int, source: Path | bytes | None = None) -> pa.Table:
-    """Read a CSV file in blocks of so many bytes, or of as many more as its longest row needs.
+    """Read a CSV file in blocks of `size` bytes, or larger ones where its longest row needs them.
 
     `source` is what is read, where it is read as it stands: then no block ends within a line break.
     """
@@ -69,7 +69,7 @@ def in_blocks(read: Callable[[int], pa.Table], size: int, source: Path | bytes |
 
 
 def between_lines(source: Path | bytes, size: int) -> int:
-    """At least so many bytes, so that no block ends after the first letter of CR LF: Arrow drops the second there."""
+    """A block size of at least `size` bytes: no block ends between CR and LF, where Arrow drops the LF."""
     if isinstance(source, bytes):
         return _between_lines(source, size)
     if source.stat().st_size == 0:  # nothing to map

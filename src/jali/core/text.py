@@ -143,7 +143,7 @@ class Section:
 
 
 def figure(picture: Picture, name: str, table: Html) -> Html:
-    """A picture with its caption, and its figures as a table for whoever cannot or will not see it."""
+    """A picture with its caption, and its figures as a table for readers who cannot see it."""
     shown = element("figcaption", picture.title)
     data = element("details", element("summary", "The same as a table"), table)
     return element("figure", "\n", joined([shown, picture.svg(name), data]), "\n")

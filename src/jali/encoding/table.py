@@ -227,7 +227,7 @@ class Table:
         return _frequencies(self)
 
     def frame(self, kind: str | None = None) -> Any:
-        """The table's own rows, for whoever holds it: as they came in, or "pandas", "polars", "arrow"."""
+        """The table's own rows: as they came in, or "pandas", "polars", "arrow"."""
         from jali.core.formats import to_native
 
         repeat = None if self.multiplicity is None else pa.array(owners(self.multiplicity))
@@ -269,7 +269,7 @@ class Table:
         return self.take(kept, np.minimum(self.multiplicity[kept], rows - before[kept]))
 
     def take(self, records: Ints, multiplicity: Ints | None) -> Table:
-        """Some of the records, each standing for so many rows (one, where that is not counted)."""
+        """Some of the records; `multiplicity` is the number of rows of each, one by default."""
         return replace(
             self,
             columns=tuple(replace(column, codes=column.codes[records]) for column in self.columns),

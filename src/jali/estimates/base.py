@@ -24,8 +24,8 @@ class Count(float):
     Count(12.5, low=3, high=40)
     """
 
-    low: float  # at least so many satisfy the condition, whatever the published cells stand for
-    high: float  # at most so many
+    low: float  # the least number of people who satisfy it, whatever the published cells stand for
+    high: float  # the largest number
     assumes: tuple[str, ...]  # what the number rests on beyond what was published; nothing where it is exact
 
     def __new__(

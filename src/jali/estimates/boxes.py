@@ -132,7 +132,7 @@ class BoxEstimate:
         return Separate(self.columns, np.zeros(len(self.mass), dtype=np.int64), self.mass)
 
     def _separately(self, separate: Mapping[str, tuple[Condition, ...]]) -> Count | None:
-        """The count for a conjunction of what is asked of single columns; None where a cell may be anything."""
+        """The count for a conjunction of conditions on single columns; None where a cell may be anything."""
         found = self._separate.ask(separate)
         low, high, value = float(found.sure.sum()), float(found.maybe.sum()), float(found.value.sum())
         if np.isnan(value):

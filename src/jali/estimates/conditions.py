@@ -152,21 +152,21 @@ def assumed(
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """How much of each node of a column satisfies what is asked of it: each (nodes,)."""
+    """Which share of each node of a column matches the conditions on the column: each (nodes,)."""
 
     share: Floats  # nan where nothing is known of the node
-    sure: Bools  # whether all of it does
-    maybe: Bools  # whether any of it may
+    sure: Bools  # whether every value of the node matches
+    maybe: Bools  # whether some value may match
     doubtful: Bools  # whether some of its values satisfy other tests than the rest
 
     @cached_property
     def often(self) -> float:
-        """In how many of the nodes some of it may."""
+        """The share of nodes in which some value may match."""
         return float(np.count_nonzero(self.maybe)) / max(len(self.maybe), 1)
 
     @cached_property
     def plain(self) -> bool:
-        """Whether all of a node does where any of it may."""
+        """Whether each node matches as a whole or not at all."""
         return bool(self.sure[self.maybe].all())
 
     @cached_property
@@ -188,7 +188,7 @@ def by_column(asked: Condition) -> dict[str, tuple[Condition, ...]] | None:
 
 
 def truth_of(column: BoxColumn, parts: tuple[Condition, ...]) -> Truth:
-    """What of the column's nodes satisfies all of these parts."""
+    """Which share of each node of the column matches all of these conditions."""
     sets = column.cover.listed
     if sets is not None and all(isinstance(part, Test) for part in parts):
         return _of_sets(sets, [part for part in parts if isinstance(part, Test)])
@@ -216,7 +216,7 @@ def _of_sets(sets: Sets, asked: Sequence[Test]) -> Truth:
 
 
 def fitting_boxes(columns: Sequence[BoxColumn], truths: Sequence[Truth]) -> Fits:
-    """The boxes that may satisfy all that is asked of their columns: first where the fewest do."""
+    """The boxes that may match the conditions on all columns; the most selective column is tried first."""
     order = sorted(range(len(columns)), key=lambda at: truths[at].often)
     box = np.flatnonzero(truths[order[0]].maybe.take(columns[order[0]].codes))  # take is quick for narrow codes
     for at in order[1:]:

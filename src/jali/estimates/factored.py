@@ -1,4 +1,4 @@
-"""Boxes by what all of their columns but one show, so that what is asked of those is judged once for many boxes."""
+"""Boxes grouped by all of their columns but one: a conjunction judges these columns once for all boxes of a group."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from jali.query.algebra import Condition
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too
 _SUMS = 1 << 21  # parts of all sums that are kept too, of one of those
-_RARE = 4  # where fewer than one in so many parts are asked about, the others are not looked at
+_RARE = 4  # where fewer than one in four parts are wanted, only these are added up
 _FEW = 64  # parts whose boxes often tell what all rest on
 
 
 class Sums(NamedTuple):
-    """People of each part by what is asked of its last column: each (parts,)."""
+    """How many people of each part match the conditions on the last column: each (parts,)."""
 
-    value: Floats  # so many as are likely to satisfy it; nan where nothing is known of a node
-    maybe: Floats  # who may
-    sure: Floats  # who surely do
+    value: Floats  # expected number; nan where nothing is known of a node
+    maybe: Floats  # the largest possible number
+    sure: Floats  # the least possible number
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Nested:
         )
 
     def sums(self, last: Truth, asked: tuple[Condition, ...], part: Ints) -> Sums:
-        """How many people of some parts satisfy what is asked of the last column; of few parts only these are asked."""
+        """How many people of some parts match the conditions on the last column; few parts are added up alone."""
         node, found = self.columns[-1].codes, self._sums.get(asked)
         if found is None and len(part) * _RARE < len(self.link):
             size, box = runs_of(self.begin, part)
@@ -78,7 +78,7 @@ class Nested:
         return Sums(found.value.take(part), maybe, found.sure.take(part)) if not last.plain else Sums(*(maybe,) * 3)
 
     def fitting(self, truths: Sequence[Truth]) -> Fits:
-        """The parts of the stems that may satisfy what is asked of each of their columns."""
+        """The parts whose stems may match the conditions on their columns."""
         if not self.stems:
             every = np.arange(len(self.link))
             return Fits(every, np.ones(len(every)), np.ones(len(every), dtype=np.bool_))
@@ -99,15 +99,15 @@ def _summed(last: Truth, node: NDArray[np.integer], people: Floats, begin: Ints)
 
 
 class Asked(NamedTuple):
-    """What was asked of single columns, and the parts that may satisfy it: those of fitting stems."""
+    """A conjunction of conditions on single columns, and the parts that may match it."""
 
     boxes: Nested
     truths: list[Truth]  # in the order of their columns
     part: Ints  # (parts,)
-    surely: Bools  # (parts,) whether the stem satisfies all that is asked of it
-    value: Floats  # (parts,) people who are likely to satisfy everything
-    maybe: Floats  # (parts,) who may
-    sure: Floats  # (parts,) who surely do
+    surely: Bools  # (parts,) whether the stem matches for certain
+    value: Floats  # (parts,) expected number of matching people
+    maybe: Floats  # (parts,) the largest possible number
+    sure: Floats  # (parts,) the least possible number
 
     @property
     def link(self) -> Ints:
@@ -140,7 +140,7 @@ class Separate:
     _nests: dict[tuple[int, ...], Nested] = field(default_factory=dict, init=False, repr=False)
 
     def truth(self, at: int, parts: tuple[Condition, ...]) -> Truth:
-        """What of a column satisfies what is asked of it."""
+        """Which share of each node of a column matches these conditions."""
         found = self._truths.get((at, parts))
         if found is None:
             found = truth_of(self.columns[at], parts)
@@ -148,7 +148,7 @@ class Separate:
         return found
 
     def ask(self, separate: Mapping[str, tuple[Condition, ...]]) -> Asked:
-        """What may satisfy all that is asked of the columns, by name; of other columns nothing is."""
+        """The parts that may match the conditions, given by column name; other columns are free."""
         chosen = tuple(at for at, column in enumerate(self.columns) if column.name in separate)
         boxes = self._nests.get(chosen)
         if boxes is None:

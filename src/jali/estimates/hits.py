@@ -164,7 +164,7 @@ class _Shares(NamedTuple):
 
 
 def summed_at(hits: Hits, cell: Ints, value: Ints, masses: tuple[Ints, Floats], values: int) -> Floats:
-    """Σ over the boxes that hold a cell of share · mass(box, value), for cells and values that stand beside each other.
+    """Σ over the boxes that hold a cell of share · mass(box, value), for pairs of a cell and a value.
 
     `masses` are the pairs box · values + value that have one, sorted, and theirs.
     """

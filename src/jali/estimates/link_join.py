@@ -166,9 +166,9 @@ def shuffled_within(value_link: Ints, count: Ints, link: NDArray[np.integer], or
 
 
 def mixed_probability(pairs: Joined, table: pa.Table) -> Floats:
-    """The probability of each cell; the boxes of the pairs hold sets of values, what stands beside them one each.
+    """The probability of each cell; the left columns of a pair show sets of values, the right ones single values.
 
-    What holds a cell's boxes is looked for once for all of the values beside them: (cells,).
+    The boxes that hold the left part of a cell are looked up once for all right parts: (cells,).
     """
     boxes, values = pairs.left, pairs.right
     asked, dense = zip(*(_asked(column, table) for column in boxes), strict=True)

@@ -38,7 +38,7 @@ class _Some(NamedTuple):
     """People who may fit, in some links: each (some,)."""
 
     link: Ints
-    value: Floats  # so many as are likely to
+    value: Floats  # expected number
     maybe: Floats
     sure: Floats
 
@@ -209,7 +209,7 @@ class LinkedEstimate:
         return always + sum(self._both(rest, having)[0] for rest, having in left.items())
 
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
-        """The answer for a conjunction of what is asked of single columns, of both tables; none if nobody is."""
+        """The count for a conjunction of conditions on single columns of both tables."""
         mask = np.ones(len(self._by_value.first), dtype=np.bool_)
         for at, column in enumerate(self.hidden):
             if column.name in separate:
@@ -251,7 +251,7 @@ class LinkedEstimate:
         return {rest: self._by_value.having(some) for rest, some in left.items()}
 
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
-        """How many people fit what is asked of each shown column, and have a value as `having[link]` of a link do."""
+        """How many people match the conditions on the shown columns, and a value that `having` counts by link."""
         asked = self._separate.ask(separate)
         return self._together(having, _Some(asked.link, asked.value, asked.maybe, asked.sure), asked.rests_on)
 

@@ -46,7 +46,7 @@ class Attribute:
         return 0 if level == ABSENT else self.depth - level
 
     def level(self, resolution: int) -> int:
-        """The level that shows so many induced attributes."""
+        """The level that shows this number of induced attributes."""
         return self.depth - resolution if resolution else ABSENT
 
     def node_sizes(self, level: int) -> Ints:

@@ -18,7 +18,7 @@ from jali.graphical.graph import JunctionTree, Mask, junction_tree
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, maximal, upward
 
 DENSE = 1 << 14
-"""Up to about so many cells of a marginal are held as a table of all of them, whether or not somebody is there."""
+"""Marginals of up to about this number of cells are held as a table of all cells, empty ones included."""
 
 
 @dataclass(frozen=True)

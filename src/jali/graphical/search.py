@@ -28,7 +28,7 @@ class Problem:
     divergence: Divergence
     checker: Checker
     base: Mask = 0  # a marginal that every collection has, or a finer one
-    max_sensitive: int | None = None  # so many marginals with a sensitive column at most
+    max_sensitive: int | None = None  # the largest number of marginals with a sensitive column
     deadline: float | None = None  # when to stop, by time.monotonic()
     on_step: Step = field(default=lambda done, total: None)
     _safe: dict[frozenset[Mask], bool] = field(default_factory=dict, init=False, repr=False)
@@ -312,7 +312,7 @@ def walk(problem: Problem, seed: int | np.random.Generator = 0, steps: int | Non
     """The best collection on a random walk over edges and nodes added and removed; it starts again when stuck.
 
     Steps that raise the divergence by d are taken with probability exp(−d / t), t falling with the steps since the
-    last start. The walk ends after so many steps, or when the time is over; its best collection is then completed.
+    last start. The walk ends after `steps` steps, or when the time is over; its best collection is then completed.
     """
     random = np.random.default_rng(seed)
     most = steps or (WALK_STEPS if problem.deadline is None else 1 << 62)

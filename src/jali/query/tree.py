@@ -126,7 +126,7 @@ def scalar(column: str, value: object) -> Scalar:
 
 
 def mixed(literals: list[Scalar]) -> bool:
-    """Whether numbers stand beside truth values: 1 == True, so a set would silently lose one of them."""
+    """Whether there are both numbers and truth values: 1 == True, so a set would silently lose one of them."""
     return len({isinstance(v, bool) for v in literals if not isinstance(v, str)}) > 1
 
 
