@@ -258,7 +258,7 @@ def test_every_key_of_a_job_is_explained() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     """Those of the failures, and 0."""
-    from jali.cli import failures
+    from jali.cli.shared import Failure
 
-    codes = {kind.exit_code for kind in failures.Failure.__subclasses__()} | {0}
+    codes = {kind.exit_code for kind in Failure.__subclasses__()} | {0}
     assert not [code for code in codes if f"| {code} |" not in section("Exit codes")]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jali.cli.failures import BrokenPromise
 from jali.cli.holding import original_table
 from jali.cli.shared import (
     PATH,
+    BrokenPromise,
     emit,
     json_option,
     names,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from jali.core.progress import Step
 from jali.datasets import adult
-from jali.datasets.hierarchies import AGES, rows
+from jali.datasets.columns import AGES, rows
 from jali.encoding.builders import suppress
 from jali.encoding.hierarchy import Builder, Taxonomy, taxonomy
 from jali.encoding.table import Table
