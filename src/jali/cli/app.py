@@ -38,7 +38,7 @@ class App(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and see that its output reached whoever reads it."""
+        """Run the command, and see that its output reached its reader."""
         with one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()

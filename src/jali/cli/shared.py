@@ -125,7 +125,7 @@ def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
 
 
 def of_release(release: Release) -> dict[str, Any]:
-    """What there is to say of a release to whoever made it: its manifest, and every measure."""
+    """The manifest of a release with every measure, for the person who made it."""
     return release.told() | {"metrics": dict(release.manifest.metrics), "levels": getattr(release, "levels", {})}
 
 
@@ -203,7 +203,7 @@ def public_beside(
 
 
 def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, **reading: Any) -> Table:
-    """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
+    """A file of original rows, read with the columns, kinds and hierarchies that a release describes."""
     from jali.measures.holder import builders
     from jali.sources.tables import read
 

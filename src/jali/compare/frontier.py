@@ -31,7 +31,7 @@ from jali.releases.generalized import Requirement
 
 QUERIES = 200
 VOLUME = 0.05
-NOBODY = "nobody in the table satisfies any of the questions, and an error relative to 0 is none"
+NOBODY = "nobody in the table satisfies any of the questions, and no error can be relative to 0"
 Sections = Mapping[str, Options]
 
 

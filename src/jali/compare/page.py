@@ -145,9 +145,9 @@ HOW_TO_READ = (
 )
 LIMITS = (
     "KL-divergence compares the distribution that an analyst infers with that of the original, over all "
-    "quasi-identifiers and sensitive columns together: 0 is nothing lost.",
-    "Which method costs least depends on the original, so the choice itself says a little about it. No promise speaks "
-    "of that.",
+    "quasi-identifiers and sensitive columns together: 0 means that nothing is lost.",
+    "Which method costs least depends on the original, so the choice itself says a little about it. No promise "
+    "covers that.",
     "Publish one of these releases, never two: promises hold for each of them alone.",
 )
 MET = {"yes": "yes", "otherwise": "in a sense of its own", "no": "no"}
