@@ -14,11 +14,11 @@ SECONDS = 1_200.0
 def run() -> None:
     """Print the table; it needs JALI_ADULT."""
     import jali
-    from jali.reproduce.pdf import figure4
+    from jali.reproduce import pdf
     from jali.risk.attacks.decoding import surely
     from jali.search.presence.screen import framed
 
-    private, public = figure4.tables(None)
+    private, public = pdf.tables(None)
     frame = framed(private, public)
     lines: list[list[Any]] = []
     for search in ("lattice", "partition"):

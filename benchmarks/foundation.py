@@ -26,7 +26,7 @@ def requirement(name: str) -> list[Any]:
 
 def _hierarchies() -> dict[str, Any]:
     import jali
-    from jali.datasets.hierarchies import rows
+    from jali.datasets.columns import rows
 
     names = ("age", "sex", "race", "marital-status", "education", "native-country", "workclass")
     return {name: jali.taxonomy(rows(name)) for name in names}

@@ -11,11 +11,15 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from oracles.often import FEW, MANY, repeated
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
 
 IN_CI = bool(os.environ.get("CI"))
 
@@ -109,3 +113,16 @@ def adult_path() -> Path:
     if not Path(path).is_file():
         pytest.fail(f"JALI_ADULT points to {path}, which is no file; correct it or unset it")
     return Path(path)
+
+
+@pytest.fixture(scope="session")
+def arx_adult(adult_path: Path) -> Table:
+    """The first 30,162 rows of Adult with the hierarchies that ship with ARX's example."""
+    folder = adult_path.parent / "arx-hierarchies"
+    if not folder.is_dir():
+        pytest.skip("ARX's hierarchies are not beside the Adult table")
+    import jali
+
+    names = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass")
+    quasi = {name: jali.taxonomy(folder / f"{name}.csv") for name in names}
+    return jali.read(adult_path, quasi=quasi, sensitive=["occupation"], domain="present").head(30_162)

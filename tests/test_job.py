@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 import jali
 from jali.errors import HierarchyError, InputError
-from jali.job import METHODS, Job, requirement
+from jali.job import METHODS, Job, requirement, section_keys
 from jali.sources.tables import read
 
 ROWS = "zip;age;born;sex;disease;ward;id;w\n" + "".join(
@@ -123,10 +125,52 @@ def test_the_keys_of_a_job_are_those_of_the_library() -> None:
     """
     fields = {field.name for field in dataclasses.fields(Job)}
     assert set(inspect.signature(read).parameters) - {"path"} <= fields
-    for name, options in METHODS.items():
+    for name in METHODS:
         keywords = inspect.signature(getattr(jali, "angelize" if name == "angel" else name)).parameters.values()
         known = {p.name for p in keywords if p.kind is p.KEYWORD_ONLY or p.name == "public"}
-        assert set(options) == known - {"on_step"}
+        assert set(section_keys(name)) == known - {"on_step"}
+
+
+def test_an_option_of_a_function_is_an_option_of_the_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb with invented options: the job takes them, checks their forms, resolves their paths and passes them on."""
+    given: dict[str, object] = {}
+
+    def verb(
+        table: object,
+        principles: object,
+        *,
+        roast: Literal["light", "dark"] = "light",
+        cups: int | None = None,
+        milk: bool = False,
+        beans: str | Path | None = None,
+        sugar: Mapping[str, int] | None = None,
+        grind: Literal["fine"] | Mapping[str, int] = "fine",
+        spices: list[str] | None = None,
+        brewed: int | list[int] = 1,
+        on_step: Callable[[int], None] | None = None,
+    ) -> dict[str, object]:
+        given.update(locals())
+        return given
+
+    monkeypatch.setattr(jali, "recode", verb)
+    text = SMALL + 'separator = ";"\nmethod = "recode"\n[recode]\n'
+    wanted = {"roast": "dark", "cups": 2, "milk": True, "sugar": {"age": 1}, "grind": {"age": 1}, "spices": ["anise"]}
+    lines = 'roast = "dark"\ncups = 2\nmilk = true\nsugar.age = 1\ngrind.age = 1\nspices = ["anise"]\nbrewed = [1]\n'
+    end = '[[principles]]\nname = "KAnonymity"\nk = 2\n'
+    load(folder, text + lines + 'beans = "beans.csv"\n' + end).run()
+    assert given.items() >= (wanted | {"brewed": [1], "beans": folder / "beans.csv"}).items()
+    for wrong, message in {
+        "cup = 2": r'\[recode\]: unknown key "cup"; did you mean "cups"\?',
+        "cups = true": r"\[recode\]: cups must be a number: got true",
+        "milk = 1": r"\[recode\]: milk must be true or false: got 1",
+        "beans = 1": r"\[recode\]: beans must be text: got 1",
+        "grind = {}": r'\[recode\]: grind must be "fine" or a table of levels: got {}',
+        "brewed = {}": r"\[recode\]: brewed must be a number or a list: got {}",
+        "on_step = 1": r'\[recode\]: unknown key "on_step"',
+        'objective = "kl"': r'\[recode\]: unknown key "objective"',
+    }.items():
+        with pytest.raises(InputError, match=message):
+            load(folder, text + wrong + "\n")
 
 
 @pytest.mark.parametrize("spelling", ['"{}"', "{{ {} = true }}"])

@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.datasets import hierarchies
+from jali.datasets import columns
 
 SMALLEST = 5
-COLUMNS = (*hierarchies.COLUMNS, "occupation", "salary-class")
+COLUMNS = (*columns.QUASI, "occupation", "salary-class")
 PARENTS: dict[str, tuple[str, ...]] = {  # in the order of drawing
     "marital-status": (),
     "education": ("marital-status",),
@@ -75,8 +75,8 @@ def read(path: Path) -> tuple[dict[str, list[str]], Codes]:
     domains, codes = {}, {}
     for column in COLUMNS:
         seen = [person[column] for person in people]
-        listed = column in hierarchies.COLUMNS
-        domains[column] = [row[0] for row in hierarchies.rows(column)] if listed else sorted(set(seen))
+        listed = column in columns.QUASI
+        domains[column] = [row[0] for row in columns.rows(column)] if listed else sorted(set(seen))
         code = {value: i for i, value in enumerate(domains[column])}
         codes[column] = np.array([code[value] for value in seen], dtype=np.int64)
     return domains, codes

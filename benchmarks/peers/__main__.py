@@ -11,7 +11,7 @@ from typing import Any
 import jali
 from benchmarks.peers.estimates import marginals
 from benchmarks.table import show, timed
-from jali.datasets.hierarchies import rows
+from jali.datasets.columns import rows
 from jali.search.mondrian.mondrian import mondrian
 
 QUASI = ["age", "sex", "race", "marital-status", "education", "native-country", "workclass"]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from jali.core.files import job_data
 from jali.core.progress import Step
@@ -79,13 +83,10 @@ class Job:
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
-        given["options"] = _options(place, method, data, path.parent)
-        if "public" in given["options"]:
-            given["options"]["public"] = _path(path.parent, given["options"]["public"])
-        others = [name for name in METHODS if name in data and name != method]
-        given["sections"] = {name: _options(place, name, data, path.parent) for name in others}
-        given["compare"] = dict(data.get("frontier", {}))
-        _check_keys(f"{place} [frontier]", given["compare"], FRONTIER)
+        sections = {name: _options(place, name, data[name], path.parent) for name in METHODS if name in data}
+        given["options"] = sections.pop(method, {})
+        given["sections"] = sections
+        given["compare"] = _options(place, "frontier", data.get("frontier", {}), path.parent)
         given["principles"] = _principles(place, data)
         with _at(place):
             return cls(**given)
@@ -129,7 +130,7 @@ class Job:
             private = self.table() if table is None else table
             return jali.conceal(private, self.public(), on_step=on_step, **options)
         requirement = self.requirement
-        method: Callable[..., Release] = getattr(jali, "angelize" if self.method == "angel" else self.method)
+        method: Callable[..., Release] = getattr(jali, METHODS[self.method])
         return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
 
     def frontier(self, table: Table | None = None, *, on_step: Step | None = None, **changes: Any) -> Frontier:
@@ -186,118 +187,122 @@ class _Form:
     fits: Callable[[Any], bool]
 
 
+def _any(words: str, *forms: _Form) -> _Form:
+    return _Form(words, lambda x: any(form.fits(x) for form in forms))
+
+
+def _list(words: str, item: _Form) -> _Form:
+    return _Form(words, lambda x: isinstance(x, list) and all(map(item.fits, x)))
+
+
+def _table(words: str, value: _Form) -> _Form:
+    return _Form(words, lambda x: isinstance(x, dict) and all(map(value.fits, x.values())))
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _all_text(values: Iterable[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
 _TEXT = _Form("text", lambda x: isinstance(x, str))
+_FILE = _Form("text", lambda x: isinstance(x, str))  # its path is relative to the job
 _NUMBER = _Form("a number", _is_number)
-_TABLE = _Form("a table", lambda x: isinstance(x, dict))
-_NAMES = _Form('a list of column names, e.g. ["ward"]', lambda x: isinstance(x, list) and _all_text(x))
-_COLUMNS = _Form('a list of column names, e.g. ["age"], or a table', lambda x: isinstance(x, dict) or _NAMES.fits(x))
-_KINDS = _Form('a table of kinds, e.g. zip = "text"', lambda x: isinstance(x, dict) and _all_text(x.values()))
-_PRINCIPLES = _Form(
-    "tables with two brackets each, [[principles]]",
-    lambda x: isinstance(x, list) and all(isinstance(each, dict) for each in x),
-)
 _TRUE = _Form("true", lambda x: x is True)
-_WIDTHS = _Form(
-    "a list of numbers, e.g. [5, 10, 20]",
-    lambda x: _is_number(x) or (isinstance(x, list) and all(_is_number(each) for each in x)),
-)
-_ROWS = _Form(
-    'a file, e.g. "nationality.csv", or rows of texts',
-    lambda x: (
-        isinstance(x, str) or (isinstance(x, list) and all(isinstance(row, list) and _all_text(row) for row in x))
-    ),
-)
-
-_SHOW = _Form(
-    "a text or a table of texts",
-    lambda x: isinstance(x, str) or (isinstance(x, dict) and all(isinstance(how, str) for how in x.values())),
-)
-_BUCKETS = _Form(
-    '"anatomy", "partition" or a table of levels', lambda x: isinstance(x, str) or (isinstance(x, dict) and bool(x))
-)
-_GENERALIZED = _Form("true, false or a table of levels", lambda x: isinstance(x, (bool, dict)))
 _BOOL = _Form("true or false", lambda x: isinstance(x, bool))
-_MARGINALS = _Form(
-    'lists of column names, e.g. [["zip", "disease"]]', lambda x: isinstance(x, list) and all(map(_NAMES.fits, x))
-)
+_TABLE = _Form("a table", lambda x: isinstance(x, dict))
+_TEXTS = _table("a table of texts", _TEXT)
+_NAMES = _list('a list of column names, e.g. ["ward"]', _TEXT)
+_COLUMNS = _any('a list of column names, e.g. ["age"], or a table', _TABLE, _NAMES)
+_WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER))
+_ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
 _AS_THEY_ARE = (
-    "method",
-    "person",
-    "weights",
-    "types",
-    "missing",
-    "domain",
-    "separator",
-    "encoding",
-    "spreadsheet_safe",
-)
+    "method", "person", "weights", "types", "missing", "domain", "separator", "encoding", "spreadsheet_safe",
+)  # fmt: skip
 _FIELDS: dict[str, _Form] = {
-    **dict.fromkeys(("input", "output", "private", *_AS_THEY_ARE), _TEXT),
+    **dict.fromkeys(("input", "output", "private"), _FILE),
+    **dict.fromkeys(_AS_THEY_ARE, _TEXT),
     "spreadsheet_safe": _BOOL,
-    "types": _KINDS,
+    "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
     "other": _NAMES,
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,
-    "principles": _PRINCIPLES,
+    "principles": _list("tables with two brackets each, [[principles]]", _TABLE),
     "frontier": _TABLE,
 }
-_STRENGTHS = _Form(
-    "a list of numbers, e.g. [2, 5, 10]",
-    lambda x: isinstance(x, list) and all(_is_number(each) or isinstance(each, str) for each in x),
-)
-_METHODS = _Form('a list of methods, e.g. ["lattice", "pdf"]', _NAMES.fits)
-FRONTIER: dict[str, _Form] = {
+METHODS = {name: name for name in ("generalize", "partition", "marginals", "recode", "anatomize", "angel", "conceal")}
+METHODS["angel"] = "angelize"
+"""The methods that a job can name, and the public function of each. The options of a method are its function's."""
+
+# -- options, from the signatures of the functions that take them --------------------------------------------------
+
+_FORMS: dict[Any, _Form] = {
+    **dict.fromkeys((str, Literal), _TEXT),
+    **dict.fromkeys((int, float, Fraction), _NUMBER),
+    **dict.fromkeys((Iterable, Sequence, list, tuple), _Form("a list", lambda x: isinstance(x, list))),
+    **{bool: _BOOL, Path: _FILE, Mapping: _TABLE, dict: _TABLE},
+}
+_UNIONS: dict[tuple[_Form, ...], _Form] = {
+    (_TEXT, _FILE): _FILE,
+    (_TEXT, _TEXTS): _any("a text or a table of texts", _TEXT, _TEXTS),
+    (_BOOL, _TABLE): _any("true, false or a table of levels", _BOOL, _TABLE),
+}
+_METHODS = _list('a list of methods, e.g. ["lattice", "pdf"]', _TEXT)
+_LISTS = {
     "methods": _METHODS,
-    "vary": _TEXT,
-    "strengths": _STRENGTHS,
     "accept": _METHODS,
-    "queries": _NUMBER,
-    "volume": _NUMBER,
+    "strengths": _list("a list of numbers, e.g. [2, 5, 10]", _any("", _NUMBER, _TEXT)),
+    "marginals": _list('lists of column names, e.g. [["zip", "disease"]]', _NAMES),
 }
-"""The keyword arguments of jali.frontier that a job can give."""
-_CUTS = {"mode": _TEXT, "split": _TEXT, "show": _SHOW, "threads": _NUMBER}
-_PDF = {"towards": _NUMBER, "start": _TEXT}
-METHODS: dict[str, dict[str, _Form]] = {
-    "generalize": {"metric": _TEXT, "suppress": _NUMBER, "levels": _TABLE, "show": _SHOW, **_PDF},
-    "partition": _CUTS | {"similarity": _TEXT, "suppress": _NUMBER, **_PDF},
-    "marginals": {
-        "base": _TEXT,
-        "search": _TEXT,
-        "max_sensitive": _NUMBER,
-        "seed": _NUMBER,
-        "time_limit": _NUMBER,
-        "epsilon": _NUMBER,
-        "attacker": _TEXT,
-    },
-    "recode": {"objective": _TEXT, "peel": _TEXT, "show": _TEXT, "suppress": _NUMBER, **_PDF},
-    "anatomize": _CUTS | {"buckets": _BUCKETS, "generalized": _GENERALIZED},
-    "angel": {
-        **dict.fromkeys(("batches", "buckets"), _TEXT),
-        **dict.fromkeys(("k", "joint_time"), _NUMBER),
-        "joint_k": _BOOL,
-        "marginals": _MARGINALS,
-        "show": _SHOW,
-    },
-    "conceal": {
-        **dict.fromkeys(("public", "search", "shift"), _TEXT),
-        **dict.fromkeys(("low", "high", "steps"), _NUMBER),
-        "show": _SHOW,
-    },
-}
-"""The methods that a job can name, with their keyword arguments."""
+"""The lists whose items a message names more exactly than a type does."""
+
+
+@cache
+def options_of(function: Callable[..., Any]) -> Mapping[str, _Form]:
+    """The options of a function that a job can give: its keyword arguments of types that TOML has.
+
+    `public`, a table, is given by the name of its file.
+    """
+    arguments = inspect.signature(function, eval_str=True).parameters.values()
+    forms = {one.name: _form(one.annotation) for one in arguments if one.kind is one.KEYWORD_ONLY}
+    forms |= {one.name: _FILE for one in arguments if one.name == "public"}
+    return {name: _LISTS.get(name, form) for name, form in forms.items() if form is not None}
+
+
+def _form(hint: Any) -> _Form | None:
+    """The form of a value of this type; None where TOML has no such values."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    forms = tuple(dict.fromkeys(form for part in parts if (form := _of_type(part)) is not None))
+    if len(forms) < 2:
+        return forms[0] if forms else None
+    if forms == (_TEXT, _TABLE):
+        choices = ", ".join(
+            _shown(choice) for part in parts if get_origin(part) is Literal for choice in get_args(part)
+        )
+        return _Form(
+            f"{choices or 'text'} or a table of levels", lambda x: x != {} and (_TEXT.fits(x) or _TABLE.fits(x))
+        )
+    return _UNIONS.get(forms) or _any(" or ".join(form.words for form in forms), *forms)
+
+
+def _of_type(hint: Any) -> _Form | None:
+    """The form of a type that is no union."""
+    form = _FORMS.get(get_origin(hint) or hint)
+    return _TEXTS if form is _TABLE and [*map(_form, get_args(hint))] == [_TEXT, _TEXT] else form
+
+
+def section_keys(section: str) -> Mapping[str, _Form]:
+    """The keys of the section of a method, or of [frontier]."""
+    import jali
+
+    if section in METHODS:
+        return options_of(getattr(jali, METHODS[section]))
+    known = options_of(jali.frontier)
+    return {name: form for name, form in known.items() if name not in ("seed", "options", "resume")}
+
 
 _WORDS: dict[str, Callable[[], Builder] | None] = {"mask": mask, "dates": dates, "suppress": suppress, "auto": None}
 _HIERARCHIES: dict[str, dict[str, _Form]] = {
     **{word: {word: _TRUE} for word in _WORDS},
-    "bands": {"bands": _WIDTHS, "origin": _NUMBER, "low": _NUMBER, "high": _NUMBER},
+    "bands": {"bands": _WIDTHS, **options_of(bands)},
     "taxonomy": {"taxonomy": _ROWS},
 }
 _HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'
@@ -317,7 +322,7 @@ def _check_keys(place: str, data: Data, known: Mapping[str, _Form]) -> None:
 def _section_of(place: str, key: str, data: Data) -> str:
     """Where an option of the job's method belongs that stands above its section; nothing where it is none."""
     method = data.get("method", "generalize")
-    known = "[" not in place and isinstance(method, str) and key in METHODS.get(method, ())
+    known = "[" not in place and isinstance(method, str) and method in METHODS and key in section_keys(method)
     return f"it belongs in the section [{method}]" if known else ""
 
 
@@ -372,12 +377,11 @@ def _made(kind: str, given: Data, folder: Path) -> Builder | None:
     return None if make is None else make()
 
 
-def _options(place: str, method: str, data: Data, folder: Path) -> dict[str, Any]:
-    """The keyword arguments of the method: the table of its name."""
-    for name, known in METHODS.items():
-        _check_keys(f"{place} [{name}]", data.get(name, {}), known)
-    options = dict(data.get(method, {})) if method in METHODS else {}
-    return options | ({"base": _path(folder, options["base"])} if "base" in options else {})
+def _options(place: str, section: str, given: Data, folder: Path) -> dict[str, Any]:
+    """The keyword arguments in a section of the job."""
+    known = section_keys(section) if given else {}
+    _check_keys(f"{place} [{section}]", given, known)
+    return {key: _path(folder, value) if known[key] is _FILE else value for key, value in given.items()}
 
 
 def _principles(place: str, data: Data) -> tuple[Principle, ...]:

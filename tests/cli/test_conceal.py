@@ -86,7 +86,7 @@ def test_the_commands_that_read_releases_read_concealed_ones(folder: Path) -> No
     """audit says that presence is judged elsewhere; measure and query work as they do."""
     publish("-q")
     run = CliRunner().invoke
-    assert "judged beside the public table" in run(app, ["audit", "hidden"]).output
+    assert "judged against the public table" in run(app, ["audit", "hidden"]).output
     assert run(app, ["query", "hidden", "condition = 'flu'"]).exit_code == 0
     measured = run(app, ["measure", "hidden", "--original", "patients.csv", "--json"])
     assert measured.exit_code == 0, measured.output
@@ -125,17 +125,17 @@ def test_audit_and_report_judge_presence_beside_the_public_table(folder: Path) -
         told = json.loads(run("audit", "hidden", *way, "--json").stdout)
         assert told["kept"] == {"DeltaPresence(0.1, 0.6)": True}
         assert 0.1 <= told["presence"]["low"] <= told["presence"]["high"] <= 0.6
-        assert not any("judged beside the public table" in note for note in told["notes"])
+        assert not any("judged against the public table" in note for note in told["notes"])
     assert "probability of being in the release, least" in run("audit", "hidden", "--public-table", "town.csv").stdout
     result = run("report", "hidden", "--public-table", "town.csv", "-o", "page.html")
     assert result.exit_code == 0, result.stderr
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert "Presence beside the public table" in page
-    assert "kept, judged beside the public table" in page
+    assert "Presence against the public table" in page
+    assert "kept, judged against the public table" in page
     assert "the release and the public table" in page
     private = run("report", "hidden", "--job", "job.toml", "-o", "private.html")
     assert private.exit_code == 0, private.stderr
-    assert "Presence beside the public table" in (folder / "private.html").read_text(encoding="utf-8")
+    assert "Presence against the public table" in (folder / "private.html").read_text(encoding="utf-8")
 
 
 def test_attack_decodes_presence_and_looks_up_the_public_table(folder: Path) -> None:

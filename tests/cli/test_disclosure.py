@@ -38,7 +38,7 @@ def test_the_witness_and_an_attacker_who_knows_it_agree(published: Any) -> None:
     assert told["exact"]
     assert told["probability"] >= worst.probability - 1e-12
     text = published.jali("disclosure", "out", "--witness", "--knowledge", "facts.json").stdout
-    assert "Whoever knows this is sure to" in text
+    assert "An attacker who knows this is sure to" in text
     assert "With the knowledge of facts.json" in text
 
 

@@ -47,7 +47,8 @@ def test_homogeneity_finds_the_four_cancer_patients_of_the_paper() -> None:
     assert (found.exposed, found.right, found.people) == (4, 4, 12)
     assert found.figures == {"groups with one value": 1, "people in them": 4}
     assert found.cases == (
-        "whoever knows that somebody is in the group zip 130**, age 3*, nation * (4 people) is certain of Cancer",
+        "an attacker who knows that somebody is in the group zip 130**, age 3*, nation * (4 people) "
+        "is certain of Cancer",
     )
 
 

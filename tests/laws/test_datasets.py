@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.datasets import adult, census, hierarchies, sampler
+from jali.datasets import adult, census, columns
 
 HEADER = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
@@ -36,7 +36,7 @@ def test_the_census_has_the_columns_of_the_paper() -> None:
     """45,222 people, seven quasi-identifiers in the order of Figure 7, Occupation sensitive."""
     table = census()
     assert table.rows == table.people == 45_222
-    assert [column.name for column in table.quasi] == list(hierarchies.COLUMNS)
+    assert [column.name for column in table.quasi] == list(columns.QUASI)
     assert [column.name for column in table.sensitive] == ["occupation"]
     assert table["age"].kind == "number"
     assert (table["age"].values[0].as_py(), table["age"].values[-1].as_py()) == (17, 90)
@@ -44,7 +44,7 @@ def test_the_census_has_the_columns_of_the_paper() -> None:
 
 def test_the_census_is_what_the_sampler_draws() -> None:
     """No value changes on the way from the sampler's codes to the table."""
-    drawn = sampler.sample(500, seed=3)
+    drawn = columns.sample(500, seed=3)
     rows = census(500, seed=3, sensitive=["occupation", "salary-class"]).frame("arrow")
     for name, (domain, codes) in drawn.items():
         assert rows[name].to_pylist() == [domain[code] for code in codes]
@@ -59,18 +59,18 @@ def test_a_seed_gives_the_same_census_and_another_seed_another() -> None:
     assert fewer.frame("arrow")["age"].equals(first.frame("arrow")["age"])
 
 
-@given(st.permutations([*hierarchies.COLUMNS, "salary-class"]), st.integers(1, 8))
+@given(st.permutations([*columns.QUASI, "salary-class"]), st.integers(1, 8))
 def test_quasi_identifiers_are_chosen_and_ordered_by_the_caller(names: list[str], many: int) -> None:
     """Any choice in any order, a sensitive column that is not used as such among them."""
     table = census(50, quasi=names[:many])
     assert [column.name for column in table.quasi] == names[:many]
 
 
-@pytest.mark.parametrize("name", hierarchies.COLUMNS)
+@pytest.mark.parametrize("name", columns.QUASI)
 def test_each_hierarchy_of_the_census_is_that_of_the_paper(name: str) -> None:
     """The same values under the same nodes at every level, whatever the nodes are called; the domain is declared."""
     column = census(10, quasi=[name])[name]
-    rows = hierarchies.rows(name)
+    rows = columns.rows(name)
     assert column.declared
     assert column.labels.to_pylist() == [row[0] for row in rows]
     assert column.hierarchy is not None

@@ -508,7 +508,7 @@ def test_a_release_beside_another_public_table_is_refused_or_found_out() -> None
     release = jali.conceal(table(private), table(public), low=0, high=0.5)
     with pytest.raises(InputError, match="more rows than the public table has people"):
         release.presence(public=table([PEOPLE[-1]] * 3))
-    with pytest.raises(InputError, match="beside this public table the release does not keep"):
+    with pytest.raises(InputError, match="against this public table the release does not keep"):
         release.verify(public=table(private))
     with pytest.raises(InternalError, match="does not keep"):
         release.beside(table(private)).verify()

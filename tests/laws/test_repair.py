@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -24,31 +25,48 @@ from oracles.published import Folder, publish, requirements, tables
 from oracles.tuples import fewest
 
 
-@given(tables(), st.data())
-def test_a_repaired_release_keeps_old_and_new_promises_and_only_suppresses(table: Table, data: st.DataObject) -> None:
+def _repaired(data: st.DataObject, table: Table) -> tuple[Generalized, list[Principle], Generalized] | None:
+    """A release of the table, a further requirement, and the release repaired by groups; None where it cannot be."""
     release = publish(data, table)
     if release is None:
-        return
+        return None
     try:
         asked = data.draw(requirements(table))
-        repaired = jali.repair(release, asked)
+        return release, asked, jali.repair(release, asked)
     except (InfeasibleError, InputError):
-        return
-    assert set(repaired.principles) == {*release.principles, *asked}
-    with tempfile.TemporaryDirectory() as folder:
-        old, path = Folder(release.save(Path(folder) / "old")), repaired.save(Path(folder) / "new")
-        new, loaded = Folder(path), jali.load(path)
-        assert repr(loaded)
+        return None
+
+
+def _kept(repaired: Generalized, old: Folder, new: Folder) -> tuple[tuple[str, ...], Counter[Any], Counter[Any]]:
+    """Judge the published files: every promise holds, and what is not a quasi-identifier is as it was.
+
+    Returns the stars of a suppressed row, and the rows before and after.
+    """
     for principle in repaired.principles:
         column = getattr(principle, "sensitive", None)
         cells, whole = (new.counts(column), new.whole(column)) if column else ({}, Counter())
         assert keeps(principle, new.sizes(), cells, whole)
     stars = ("*",) * len(new.quasi)
     before, after = (Counter(tuple(r[n] for n in [*f.quasi, *f.told]) for r in f.rows) for f in (old, new))
-    for row, count in after.items():
-        assert row[: len(stars)] == stars or count == before[row]
     values = slice(len(stars), None)
     assert Counter(r[values] for r in before.elements()) == Counter(r[values] for r in after.elements())
+    return stars, before, after
+
+
+@given(tables(), st.data())
+def test_a_repaired_release_keeps_old_and_new_promises_and_only_suppresses(table: Table, data: st.DataObject) -> None:
+    made = _repaired(data, table)
+    if made is None:
+        return
+    release, asked, repaired = made
+    assert set(repaired.principles) == {*release.principles, *asked}
+    with tempfile.TemporaryDirectory() as folder:
+        old, path = Folder(release.save(Path(folder) / "old")), repaired.save(Path(folder) / "new")
+        new, loaded = Folder(path), jali.load(path)
+        assert repr(loaded)
+    stars, before, after = _kept(repaired, old, new)
+    for row, count in after.items():
+        assert row[: len(stars)] == stars or count == before[row]
     assert repaired.levels == release.levels
     again = jali.repair(repaired, asked)
     assert again.manifest.counts == repaired.manifest.counts  # what holds is left alone
@@ -110,27 +128,16 @@ def test_by_tuples_all_promises_are_kept_and_no_more_rows_are_suppressed_than_by
     table: Table, data: st.DataObject
 ) -> None:
     """From the published files: what is left of groups, and all that is suppressed as one group."""
-    release = publish(data, table)
-    if release is None:
+    made = _repaired(data, table)
+    if made is None:
         return
-    try:
-        asked = data.draw(requirements(table))
-        by_groups = jali.repair(release, asked)
-    except (InfeasibleError, InputError):
-        return
+    release, asked, by_groups = made
     repaired = jali.repair(release, asked, by="tuples")
     assert repaired.manifest.counts["suppressed"] <= by_groups.manifest.counts["suppressed"]
     with tempfile.TemporaryDirectory() as folder:
         old, new = Folder(release.save(Path(folder) / "old")), Folder(repaired.save(Path(folder) / "new"))
-    for principle in repaired.principles:
-        column = getattr(principle, "sensitive", None)
-        cells, whole = (new.counts(column), new.whole(column)) if column else ({}, Counter())
-        assert keeps(principle, new.sizes(), cells, whole)
-    stars = ("*",) * len(new.quasi)
-    before, after = (Counter(tuple(r[n] for n in [*f.quasi, *f.told]) for r in f.rows) for f in (old, new))
+    stars, before, after = _kept(repaired, old, new)
     assert all(row[: len(stars)] == stars or count <= before[row] for row, count in after.items())
-    values = slice(len(stars), None)
-    assert Counter(r[values] for r in before.elements()) == Counter(r[values] for r in after.elements())
     assert "learns who was taken out" in repr(repaired)
     assert "learns who was taken out" in new.manifest["method"]["known_algorithm"]
 

@@ -203,10 +203,10 @@ def test_the_public_table_of_a_concealed_release_stays_with_the_holder(releases:
     release = releases["concealed"]
     private = guarantee(Material(release)).html()
     found = release.presence()
-    assert f"reached {found.low:.4g} to {found.high:.4g}; kept, judged beside the public table" in private
+    assert f"reached {found.low:.4g} to {found.high:.4g}; kept, judged against the public table" in private
     public = jali.report(release).html
     assert "reached" not in public
-    assert "judged beside the public table, which is no part of the release" in public
+    assert "judged against the public table, which is no part of the release" in public
 
 
 def test_a_promise_means_what_it_means_for_the_kind(releases: Any) -> None:

@@ -21,18 +21,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from jali.datasets import hierarchies, sampler
+from jali.datasets import columns
 from jali.errors import InputError, InternalError
 
 ROWS = 200_000
 ROOT = Path(__file__).parents[2]
-NET = sampler.network()
+NET = columns.network()
 needs_adult = pytest.mark.skipif("JALI_ADULT" not in os.environ, reason="JALI_ADULT does not name the Adult table")
 
 
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, NDArray[np.uint8]]:
-    return {column: codes for column, (_, codes) in sampler.sample(ROWS, seed=20).items()}
+    return {column: codes for column, (_, codes) in columns.sample(ROWS, seed=20).items()}
 
 
 def script() -> ModuleType:
@@ -49,7 +49,7 @@ SCRIPT = script()
 
 
 def stored() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(sampler.__file__).with_name("frequencies.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads(Path(columns.__file__).with_name("frequencies.json").read_text("utf-8"))
     return found
 
 
@@ -78,20 +78,20 @@ def pair_counts(a: NDArray[Any], b: NDArray[Any], shape: tuple[int, int]) -> NDA
 def test_a_seed_gives_the_same_table_and_another_seed_another() -> None:
     """The table is a function of rows and seed; a generator seeded alike gives it too."""
     first, again, other = (
-        sampler.sample(5000, 1),
-        sampler.sample(5000, np.random.default_rng(1)),
-        sampler.sample(5000, 2),
+        columns.sample(5000, 1),
+        columns.sample(5000, np.random.default_rng(1)),
+        columns.sample(5000, 2),
     )
-    for column in sampler.COLUMNS:
+    for column in columns.COLUMNS:
         assert np.array_equal(first[column][1], again[column][1])
         assert not np.array_equal(first[column][1], other[column][1])
 
 
-@pytest.mark.parametrize("rows", [0, 1, sampler.CHUNK, sampler.CHUNK + 1])
+@pytest.mark.parametrize("rows", [0, 1, columns.CHUNK, columns.CHUNK + 1])
 def test_any_number_of_rows_is_drawn_in_the_smallest_type(rows: int) -> None:
     """Every column has as many codes as rows asked for, each a place in its domain, one byte each."""
-    table = sampler.sample(rows, seed=3)
-    assert tuple(table) == sampler.COLUMNS
+    table = columns.sample(rows, seed=3)
+    assert tuple(table) == columns.COLUMNS
     for domain, codes in table.values():
         assert codes.shape == (rows,)
         assert codes.dtype == np.uint8
@@ -101,29 +101,29 @@ def test_any_number_of_rows_is_drawn_in_the_smallest_type(rows: int) -> None:
 def test_fewer_than_no_rows_are_refused() -> None:
     """The error says what was given and what to do."""
     with pytest.raises(InputError, match=r"rows=-1; give rows >= 0"):
-        sampler.sample(-1, seed=0)
+        columns.sample(-1, seed=0)
 
 
 def test_the_caller_may_change_what_it_gets() -> None:
     """The domains that are handed out are copies."""
-    sampler.sample(1, seed=0)["sex"][0].clear()
-    assert sampler.sample(1, seed=0)["sex"][0] == ["Male", "Female"]
+    columns.sample(1, seed=0)["sex"][0].clear()
+    assert columns.sample(1, seed=0)["sex"][0] == ["Male", "Female"]
 
 
-@pytest.mark.parametrize("column", hierarchies.COLUMNS)
+@pytest.mark.parametrize("column", columns.QUASI)
 def test_the_values_of_a_hierarchy_are_the_domain_of_its_column(column: str) -> None:
     """Each value of the domain is a leaf, in the same order, whether the sample holds it or not."""
-    domain, _ = sampler.sample(0, seed=0)[column]
-    assert [row[0] for row in hierarchies.rows(column)] == [str(value) for value in domain]
+    domain, _ = columns.sample(0, seed=0)[column]
+    assert [row[0] for row in columns.rows(column)] == [str(value) for value in domain]
     assert all(isinstance(value, int if column == "age" else str) for value in domain)
 
 
-@pytest.mark.parametrize("column", hierarchies.COLUMNS)
+@pytest.mark.parametrize("column", columns.QUASI)
 def test_a_hierarchy_merges_and_never_splits(column: str) -> None:
     """Levels are equally many for each value, a label has one label above it, and the last is the root."""
-    rows = hierarchies.rows(column)
+    rows = columns.rows(column)
     assert len({len(row) for row in rows}) == 1
-    assert {row[-1] for row in rows} == {hierarchies.TOP}
+    assert {row[-1] for row in rows} == {columns.TOP}
     for level in range(len(rows[0]) - 1):
         above = {(row[level], row[level + 1]) for row in rows}
         assert len(above) == len({label for label, _ in above})
@@ -131,12 +131,12 @@ def test_a_hierarchy_merges_and_never_splits(column: str) -> None:
 
 def test_the_hierarchies_span_2160_nodes() -> None:
     """The product of the numbers of levels is that of the lattice over all seven columns."""
-    assert math.prod(len(hierarchies.rows(column)[0]) for column in hierarchies.COLUMNS) == 2160
+    assert math.prod(len(columns.rows(column)[0]) for column in columns.QUASI) == 2160
 
 
 def test_age_bands_start_at_multiples_of_their_width() -> None:
     """Ages fall into [0-4], [5-9], ... then into tens and twenties, as in the paper."""
-    for age, *bands, _ in hierarchies.rows("age"):
+    for age, *bands, _ in columns.rows("age"):
         for band, width in zip(bands, (5, 10, 20), strict=True):
             low, high = map(int, band.split("-"))
             assert low % width == 0
@@ -147,7 +147,7 @@ def test_age_bands_start_at_multiples_of_their_width() -> None:
 def test_a_misspelt_column_is_told_the_nearest_name() -> None:
     """An unknown column is an error that helps."""
     with pytest.raises(InputError, match='did you mean "education"'):
-        hierarchies.rows("eduction")
+        columns.rows("eduction")
 
 
 def test_no_count_in_the_file_is_under_five() -> None:
@@ -180,7 +180,7 @@ def test_a_network_refuses_small_cells_and_tables_of_other_people() -> None:
         dataclasses.replace(NET, parents=dict(reversed(NET.parents.items())))
 
 
-@pytest.mark.parametrize("column", sampler.COLUMNS)
+@pytest.mark.parametrize("column", columns.COLUMNS)
 def test_single_frequencies_are_reproduced(column: str, drawn: dict[str, NDArray[np.uint8]]) -> None:
     """Each value has its share of the published counts, a rare one its public count; every value can occur."""
     counts = NET.single(column) + NET.rare.get(column, np.int64(0))
@@ -202,7 +202,7 @@ def test_pair_frequencies_of_the_edges_are_reproduced(
 def test_the_fitted_triangles_have_the_published_pairs() -> None:
     """The distribution of largest entropy has the three tables as its marginals, and no three-way interaction."""
     p, q, c = "marital-status", "education", "salary-class"
-    n = sampler.fit(NET.pairs[p, q], NET.pairs[p, c], NET.pairs[q, c])
+    n = columns.fit(NET.pairs[p, q], NET.pairs[p, c], NET.pairs[q, c])
     for axis, edge in ((2, (p, q)), (1, (p, c)), (0, (q, c))):
         assert np.allclose(n.sum(axis), NET.pairs[edge], atol=0.01)
     odds = np.log(n[np.ix_([0, 4, 5], [8, 9, 12])])  # well-filled values: log odds are additive
@@ -252,8 +252,8 @@ def test_the_file_is_what_the_script_makes_of_the_real_table() -> None:
 def test_the_sample_resembles_the_real_table() -> None:
     """In total variation every pair is within 0.1 of the real one and an edge of the network within 0.06."""
     domains, codes = SCRIPT.read(Path(os.environ["JALI_ADULT"]))
-    table = {column: found for column, (_, found) in sampler.sample(len(codes["age"]), seed=0).items()}
-    for a, b in itertools.combinations(sampler.COLUMNS, 2):
+    table = {column: found for column, (_, found) in columns.sample(len(codes["age"]), seed=0).items()}
+    for a, b in itertools.combinations(columns.COLUMNS, 2):
         shape = len(domains[a]), len(domains[b])
         real, ours = pair_counts(codes[a], codes[b], shape), pair_counts(table[a], table[b], shape)
         variation = abs(real / real.sum() - ours / ours.sum()).sum() / 2

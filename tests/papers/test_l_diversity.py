@@ -9,9 +9,7 @@ import pytest
 
 import jali
 from jali.releases.generalized import Generalized
-from jali.reproduce import run
-from jali.reproduce.l_diversity import attack, examples, utility
-from jali.reproduce.l_diversity import utility as timing
+from jali.reproduce import examples, l_diversity, run
 
 QUASI = ("age", "sex", "race", "marital-status", "education")
 
@@ -144,8 +142,8 @@ def attacked(adult_path: Path) -> dict[str, dict[int, tuple[tuple[str, ...], tup
     for labels in ("paper", "right"):
         table = jali.datasets.adult(adult_path, quasi=QUASI, sensitive=["salary-class"], labels=labels)
         found[labels] = {}
-        for k in attack.KS:
-            same, nearly = attack.homogeneity(table, k)
+        for k in l_diversity.ATTACK_KS:
+            same, nearly = l_diversity.homogeneity(table, k)
             found[labels][k] = same.shown(2), nearly.shown(1)
     return found
 
@@ -186,7 +184,7 @@ def test_the_two_readings_of_the_labels(adult_path: Path) -> None:
 def test_occupation_alone_is_entropy_10_57_diverse(adult_path: Path) -> None:
     """exp(entropy) is 10.5669; recursive (3, 11) holds and (3, 12) cannot be met, and the error says so."""
     table = jali.datasets.adult(adult_path, quasi=["sex"])
-    found = jali.audit(attack.suppressed(table))
+    found = jali.audit(l_diversity.suppressed(table))
     assert f"{found.entropy_l:.4f}" == "10.5669"
     assert found.recursive_c[11] < 3 <= found.recursive_c[12]
     assert jali.generalize(table, jali.RecursiveDiversity(3, 11)).levels == {"sex": 1}
@@ -199,7 +197,7 @@ def test_occupation_alone_is_entropy_10_57_diverse(adult_path: Path) -> None:
 @pytest.mark.paper
 def test_the_two_counts_by_age(adult_path: Path) -> None:
     """In the text's own tens, 81-90 and 31-40, there are 114 and 12,291 people."""
-    ages = attack.by_age(adult_path)
+    ages = l_diversity.by_age(adult_path)
     assert (ages["[81, 90]"], ages["[31, 40]"]) == (114, 12_291)
     assert sum(ages.values()) == 45_222
 
@@ -221,12 +219,12 @@ def test_kl_of_plain_generalizations(adult_path: Path) -> None:
 @pytest.mark.paper
 def test_more_privacy_never_costs_less(adult_path: Path) -> None:
     """Figures 16 and 20: along k = l the least cost only grows; diversity costs at least anonymity, Base the most."""
-    figure = utility.cost(adult_path, "figure-16")
+    figure = l_diversity.cost(adult_path, "figure-16")
     costs = {(row[0], row[1]): [float(cell) for cell in row[2:]] for row in figure.rows}  # none is missing here
     for (title, _), along in costs.items():
         assert along == sorted(along)
         assert all(a >= b for a, b in zip(along, costs[title, "k-anonymity"], strict=True))
-    figure = utility.divergence(adult_path, "figure-20", sampled=False)
+    figure = l_diversity.divergence(adult_path, "figure-20", sampled=False)
     for _, _, base, *along in figure.rows:
         assert along == sorted(along)
         assert along[-1] <= base + 1e-9
@@ -236,7 +234,7 @@ def test_more_privacy_never_costs_less(adult_path: Path) -> None:
 @pytest.mark.paper
 def test_figure_13_goes_to_eight_quasi_identifiers(adult_path: Path) -> None:
     """The first eight attributes of Figure 7 span 4,320 nodes, and every setting has minimal tables."""
-    figure = timing.figure_13(adult_path)
+    figure = l_diversity.figure_13(adult_path)
     assert [row[:3] for row in figure.rows][-1] == ("8", "salary-class", 4320)
     assert all(seconds > 0 and found > 0 for row in figure.rows for seconds, found in (row[3:5], row[5:7]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from jali.measures.measure import measure
 from jali.releases.pdf import read_cell
-from jali.reproduce.pdf import anonymity, examples
+from jali.reproduce import examples, pdf
 from jali.reproduce.report import Figure
 
 
@@ -64,12 +64,12 @@ def test_costs_and_matching_probabilities_are_in_the_order_of_theorem_3() -> Non
 @pytest.mark.paper
 def test_nearer_to_the_frequencies_is_nearer_to_the_table(adult_path: Path) -> None:
     """Figure 3, the partition: PDF below INTER1 below INTER2 below NDGH, for rules, class rules and cost."""
-    own = anonymity.people(adult_path)
-    found = anonymity.points(own, (25,))
+    own = pdf.people(adult_path)
+    found = pdf.anonymous_points(own, (25,))
     assert len(set(own["age"].values.to_pylist())) == 10
     for field in ("rules", "class_rules", "kl_cost", "kl"):
-        shown = [getattr(found["Mondrian", name, 25], field) for name in anonymity.SHOWN]
+        shown = [getattr(found["Mondrian", name, 25], field) for name in pdf.SHOWN]
         assert sorted(shown) == shown
     for field in ("kl_cost", "kl"):
-        shown = [getattr(found["lattice", name, 25], field) for name in anonymity.SHOWN]
+        shown = [getattr(found["lattice", name, 25], field) for name in pdf.SHOWN]
         assert sorted(shown) == shown

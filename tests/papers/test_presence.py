@@ -15,7 +15,7 @@ import pytest
 
 import jali
 from jali.encoding.table import Table
-from jali.reproduce.pdf import figure4
+from jali.reproduce import pdf
 from jali.risk.attacks.decoding import Decoder
 from jali.search.presence.screen import framed
 
@@ -76,11 +76,11 @@ def test_table_v_the_optimal_distributions_of_the_males_respect_eight_and_sixtee
 
 @pytest.mark.paper
 def test_figure_4_exact_shifts_cost_least_and_process_everybody(adult_path: Path) -> None:
-    private, public = figure4.tables(adult_path)
+    private, public = pdf.tables(adult_path)
     assert (private.rows, public.rows) == (1_957, 45_222)
     interval = (0.01, 0.5)
-    found = figure4.points(private, public, [interval])
-    cost = {name: found[name, interval].kl_cost for name in figure4.METHODS}
+    found = pdf.concealed_points(private, public, [interval])
+    cost = {name: found[name, interval].kl_cost for name in pdf.ALGORITHMS}
     assert cost["WPALM"] <= cost["PPALM"] <= cost["SPALM"]  # finer steps need not be among the ten
     assert found["WPALM", interval].enumerable < 0.1  # the paper: under a tenth
 
@@ -88,12 +88,12 @@ def test_figure_4_exact_shifts_cost_least_and_process_everybody(adult_path: Path
 @pytest.mark.paper
 def test_figure_4_neither_bound_binds_in_the_papers_intervals(adult_path: Path) -> None:
     """The same generalization is best in all six; with wider and narrower ones it is another."""
-    rows = figure4.screens(adult_path).rows
+    rows = pdf.screens(adult_path).rows
     found = {str(row[0]): row for row in rows}
-    printed = {f"{low:g} to {high:g}" for low, high in figure4.INTERVALS}
+    printed = {f"{low:g} to {high:g}" for low, high in pdf.INTERVALS}
     assert len({found[interval][1] for interval in printed}) == 1
     least, greatest = found["0.01 to 0.5"][3:5]
-    assert all(low < least <= greatest < high for low, high in figure4.INTERVALS)
+    assert all(low < least <= greatest < high for low, high in pdf.INTERVALS)
     assert len({row[1] for interval, row in found.items() if interval not in printed}) > 4
     costs = [float(row[5]) for row in rows]
     assert costs == sorted(costs)
@@ -102,7 +102,7 @@ def test_figure_4_neither_bound_binds_in_the_papers_intervals(adult_path: Path) 
 @pytest.mark.paper
 def test_on_adult_the_private_counts_of_every_group_can_be_decoded(adult_path: Path) -> None:
     """Forty groups of forty, and what is decoded is what the private table has."""
-    private, public = figure4.tables(adult_path)
+    private, public = pdf.tables(adult_path)
     release = jali.conceal(private, public, low=0.01, high=0.5, shift="exact")
     truth, decoder = framed(private, public).private, Decoder(release, public)
     for group in range(len(decoder.covered.rows)):

@@ -12,10 +12,10 @@ import click
 
 from jali._version import __version__
 from jali.cli.demo import demo, reproduce
-from jali.cli.failures import Interrupted, one_line
 from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
 from jali.cli.publishing import frontier, hierarchy, init, minimal, publish
 from jali.cli.reading import audit, disclosure, presence, query, report, sample
+from jali.cli.shared import Interrupted, one_line
 from jali.errors import InputError, nearest
 
 
@@ -38,7 +38,7 @@ class App(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and see that its output reached whoever reads it."""
+        """Run the command, and see that its output reached its reader."""
         with one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -81,7 +81,7 @@ def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
 
 
 def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
-    """The queries' answers from the release, beside what the table itself says."""
+    """The queries' answers from the release, and those of the table itself."""
     import jali
 
     exact = jali.generalize(table, [jali.KAnonymity(1)], levels={}).estimate()

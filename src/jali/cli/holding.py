@@ -1,4 +1,4 @@
-"""Commands for whoever holds the original: measure, attack, beliefs; repair, inject and extend."""
+"""Commands for the holder of the original: measure, attack, beliefs; repair, inject and extend."""
 
 from __future__ import annotations
 
@@ -50,8 +50,12 @@ if TYPE_CHECKING:
     "--support", type=float, default=0.05, show_default=True, help="The least share of rows that a rule is in."
 )
 @click.option("--confidence", type=float, default=0.8, show_default=True, help="How often a rule must hold.")
-@click.option("--queries", type=int, default=0, metavar="NUMBER", help="Ask so many random counts, and say the error.")
-@click.option("--volume", default="0.05", show_default=True, metavar="SHARE", help="How much of the space each asks.")
+@click.option(
+    "--queries", type=int, default=0, metavar="NUMBER", help="Ask this number of random counts, and print the error."
+)
+@click.option(
+    "--volume", default="0.05", show_default=True, metavar="SHARE", help="The share of the space of each count."
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same counts.")
 @json_option
 @quiet_option
@@ -64,8 +68,8 @@ def measure(
     """Say what an analyst keeps and loses.
 
     RELEASE is compared with the table it was made from.
-    With --job the original is read as it was for publishing (by default the job's own input); otherwise with what
-    the release itself tells of its columns.
+    With --job the original is read as it was for publishing (by default the job's own input); otherwise as
+    the release itself describes its columns.
     """
     import jali
     from jali.errors import InputError
@@ -90,7 +94,7 @@ def measure(
 def original_table(
     release: Release, original: Path | None, job: Path | None, separator: str | None, encoding: str | None
 ) -> Table:
-    """The table that a release was made from, read as its job says, else as the release tells."""
+    """The table that a release was made from, read as its job says, else as the release describes it."""
     if job is not None:
         from dataclasses import replace
 
@@ -121,7 +125,7 @@ def original_table(
     "--threshold", metavar="SHARE", default="0.95", show_default=True, help="How sure of a value counts as exposed."
 )
 @click.option(
-    "--cases", metavar="NUMBER", default="3", show_default=True, help="How many cases to tell of each attack."
+    "--cases", metavar="NUMBER", default="3", show_default=True, help="How many cases of each attack to show."
 )
 @json_option
 @quiet_option
@@ -133,7 +137,7 @@ def attack(
     """Try known attacks on a release.
 
     Homogeneity, background knowledge, linkage with a public table, minimality, presence in a public table: how many
-    people each exposes, and a few cases. The original tells which beliefs are right, so the output is for its holder
+    people each exposes, and a few cases. The original shows which beliefs are right, so the output is for its holder
     alone. Of a concealed release --job also names the public table.
     """
     import jali
@@ -232,8 +236,8 @@ def repair(
     repaired = jali.repair(release, principles, suppress=suppress, by=by)
     save_new(repaired, output, overwrite=overwrite, form=form, as_json=as_json, spreadsheet_safe=spreadsheet_safe)
     if by == "tuples":
-        note("whoever knows the algorithm can learn from this release who was taken out")
-    note(f"publish it instead of {release}, never beside it: the difference would give groups away")
+        note("an attacker who knows the algorithm can learn from this release who was taken out")
+    note(f"publish it instead of {release}, never together with it: the difference would give groups away")
 
 
 @click.command()
@@ -242,7 +246,7 @@ def repair(
 @click.option("-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes.")
 @click.option(
     "--attacker", type=click.Choice(["quasi", "marginals"]), default=None,
-    help="Who must not learn more: who knows everybody's quasi-identifiers (by default), or one person's only.",
+    help="The attacker knows everybody's quasi-identifiers (by default), or those of one person only.",
 )  # fmt: skip
 @overwrite_option
 @format_option

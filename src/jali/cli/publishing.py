@@ -245,7 +245,7 @@ k = 5
 def init(*, data: Path, output: Path, separator: str | None, encoding: str | None, overwrite: bool) -> None:
     """Write a commented job for a CSV or Parquet file.
 
-    It lists the columns of DATA and assigns none; of the rows it shows nothing.
+    It lists the columns of DATA and assigns none; it shows no row.
     """
     from jali.errors import InputError
 
@@ -319,9 +319,11 @@ def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("-o", "--output", type=PATH, metavar="FILE.html", help="Write one page with pictures and tables.")
 @click.option("--methods", callback=names, metavar="A,B,…", help="Which methods to compare, by default all.")
 @click.option("--vary", metavar="NAME", help="The parameter that changes, e.g. k or EntropyDiversity.l.")
-@click.option("--strengths", callback=_strengths, metavar="X,Y,…", help="Its values, beside the one that the job has.")
-@click.option("--accept", callback=names, metavar="A,B,…", help="Methods whose own sense of the promises is enough.")
-@click.option("--queries", type=int, metavar="N", help="How many random questions the query error is the mean of.")
+@click.option("--strengths", callback=_strengths, metavar="X,Y,…", help="Its values, besides the one in the job.")
+@click.option(
+    "--accept", callback=names, metavar="A,B,…", help="Methods that may keep the promises in a sense of their own."
+)
+@click.option("--queries", type=int, metavar="N", help="The number of random questions; the query error is their mean.")
 @click.option("--volume", type=float, metavar="SHARE", help="How much of the table each question is about.")
 @click.option("--resume", type=PATH, metavar="FILE", help="A private file from which an interrupted run continues.")
 @overwrite_option

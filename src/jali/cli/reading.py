@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jali.cli.failures import BrokenPromise
 from jali.cli.holding import original_table
 from jali.cli.shared import (
     PATH,
+    BrokenPromise,
     emit,
     json_option,
     names,
@@ -79,8 +79,8 @@ def sample(
 ) -> None:
     """Draw people from RELEASE, with exact values in every column.
 
-    They are drawn from what the release tells, so they say no more than it does: nobody of the original is among them
-    but by chance.
+    They are drawn from what the release shows, so they say no more than it does: somebody of the original is among them
+    by chance only.
     """
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
@@ -112,7 +112,7 @@ def sample(
 @click.option("--quasi", callback=names, metavar="A,B,…", help="Of a file: what an attacker may know.")
 @click.option("--sensitive", callback=names, metavar="S,…", help="Of a file: what nobody should learn.")
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
-@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence beside this public table.")
+@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
 @json_option
 @quiet_option
@@ -161,7 +161,7 @@ def audit(
 def _audited(
     release: Path, public_table: Path | None, job: Path | None, separator: str | None, encoding: str | None
 ) -> Audit:
-    """The audit of a release beside a public table."""
+    """The audit of a release and its presence against a public table."""
     import jali
     from jali.errors import InputError
 
@@ -183,7 +183,7 @@ def _require_kept(found: Audit | JointAudit | JointAudits) -> None:
 @click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original.")
 @click.option("--public", is_flag=True, help="The edition to hand out; also what is made without an original.")
-@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence beside this public table.")
+@click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--title", metavar="TEXT", help="What stands at the top of the page.")
 @click.option(
     "-o", "--output", type=PATH, default=Path("report.html"), show_default=True, metavar="FILE.html",
@@ -199,7 +199,7 @@ def report(
     """Write one page about RELEASE that opens without a network.
 
     The public edition is computed from the release alone. With --original or --job it is the private edition, which
-    compares with the original and is marked as confidential wherever it does. Presence is judged beside the public
+    compares with the original and is marked as confidential wherever it does. Presence is judged against the public
     table, which --public-table or the job of a concealed release names.
     """
     import jali
@@ -230,7 +230,7 @@ MOST = 10_000
 @release_argument
 @click.option("-k", "facts", default="0..13", show_default=True, metavar="K", help="How many facts: 3, 0..13 or 1,3,5.")
 @click.option("--sensitive", metavar="COLUMN", help="Which sensitive column, where the release has several.")
-@click.option("--witness", is_flag=True, help="Also tell the worst knowledge, for the largest K.")
+@click.option("--witness", is_flag=True, help="Also show the worst knowledge, for the largest K.")
 @click.option("--knowledge", type=PATH, metavar="FILE", help="Also judge an attacker who knows what a JSON file says.")
 @click.option("--seed", type=int, help="For --knowledge, where worlds must be drawn because they cannot be counted.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the curve, as .svg or .png.")
@@ -312,13 +312,13 @@ def presence(
     """Say how surely people of a public table are in RELEASE.
 
     The least and the greatest probability, from the published cells alone. The exit code is 3 if a bound that the
-    release promises is broken beside this table.
+    release promises is broken against this table.
     """
     import jali
     from jali.errors import InputError
 
     if public is None and job is None:
-        raise InputError("presence is judged beside a public table", do="pass --public FILE or --job JOB.toml")
+        raise InputError("presence is judged against a public table", do="pass --public FILE or --job JOB.toml")
     found = jali.load(release)
     table = public_beside(found, public, job, separator, encoding, judged=True)
     if table is None:

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from jali.compare.methods import METHODS, Method, Options, methods_of, sections_of
+from jali.compare.page import page, reasons, shown, table_of_text
 from jali.compare.points import Cache, Knob, Part, Point, knob
-from jali.compare.text import reasons, table_of_text
 from jali.core.files import hold_file, put_content
 from jali.core.formats import to_native
 from jali.core.progress import Step, watched
@@ -31,7 +31,7 @@ from jali.releases.generalized import Requirement
 
 QUERIES = 200
 VOLUME = 0.05
-NOBODY = "nobody in the table satisfies any of the questions, and an error relative to 0 is none"
+NOBODY = "nobody in the table satisfies any of the questions, and no error can be relative to 0"
 Sections = Mapping[str, Options]
 
 
@@ -116,7 +116,6 @@ class Frontier:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write one page that opens without a network: pictures, tables and sentences; confidential."""
-        from jali.compare.page import page
 
         target = path_of(path)
         with hold_file(target, overwrite=overwrite):  # before the page is made
@@ -124,7 +123,6 @@ class Frontier:
         return target
 
     def _repr_html_(self) -> str:
-        from jali.compare.page import shown
 
         return shown(self)
 

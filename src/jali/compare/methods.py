@@ -60,7 +60,7 @@ _GROUPS = Sense("yes", "every published group keeps it")
 _PDF = Sense(
     "otherwise",
     "every published group keeps it, but only against an attacker who already knows who is in the table: "
-    "distributions can tell anybody else",
+    "distributions can show it to anybody else",
 )
 _TOLD_APART = Sense("no", "quasi-identifiers are published person by person, so people can be told apart")
 _BUCKETS = Sense("otherwise", "every bucket keeps it, but quasi-identifiers show who is in the table")

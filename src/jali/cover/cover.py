@@ -215,7 +215,7 @@ class Cover:
             what = "10 digits" if len(self.letters) == 10 else "36 digits and letters"
             found.append(f'each hidden character of "{column}" is one of the {what}')
         if self.guessed is not None and self.guessed in nodes:
-            found.append(f'"{column}" has where it shows * no other values than were published elsewhere')
+            found.append(f'where "{column}" shows *, it has no other values than those published elsewhere')
         return tuple(found)
 
     # What tests say.

@@ -1,1 +1,1 @@
-"""What an analyst loses, for whoever holds the original."""
+"""Measures of what an analyst loses; they need the original table."""

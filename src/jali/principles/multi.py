@@ -39,7 +39,7 @@ class MultiAttribute(Principle):
             raise InputError("principle must be a single principle", got=repr(inner), do=do)
         if isinstance(inner, DeltaPresence):
             raise InputError(
-                "DeltaPresence is about who is in a table, so it cannot be asked of each sensitive column",
+                "DeltaPresence is about who is in a table, so it cannot be required of each sensitive column",
                 do="use jali.conceal(private, public, low=…, high=…)",
             )
         named = getattr(inner, "sensitive", None)

@@ -110,7 +110,7 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
     for principle in required:
         if generalized is not True and counts_on_size(principle):
             raise InputError(
-                f"{principle!r} promises company in which nobody is told apart, and individuals are shown one by one",
+                f"{principle!r} promises that people look alike in groups, and individuals are shown one by one",
                 do='promise diversity instead, or pass buckets="partition" and generalized=True',
             )
 

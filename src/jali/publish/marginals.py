@@ -225,7 +225,7 @@ class CollectionVerdict:
         lines.append(f"  {self.reason}")
         if self.cell:
             where = ", ".join(f"{name} {value}" for name, value in self.cell.items())
-            lines.append(f"  the worst cell: {where} (reaches {show(self.reached)})")
+            lines.append(f"  the worst combination: {where} (reaches {show(self.reached)})")
         if self.kl is not None:
             lines.append(f"  KL-divergence {self.kl:.4f} nats")
         return "\n".join(lines)

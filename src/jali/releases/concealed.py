@@ -60,7 +60,7 @@ class Concealed(Generalized):
         """For each person of the public table the probability of being in this one, from the published cells alone."""
         known = self._public if public is None else _table("public", public)
         if known is None:
-            raise InputError("presence can only be told beside the public table", do="use release.beside(public)")
+            raise InputError("presence can only be judged against the public table", do="use release.beside(public)")
         return presence_of(self, known)
 
     def verify(self, public: Table | None = None) -> None:
@@ -76,9 +76,9 @@ class Concealed(Generalized):
                 continue
             if public is not None:
                 raise InputError(
-                    f"beside this public table the release does not keep {principle!r}",
+                    f"against this public table the release does not keep {principle!r}",
                     got=f"{presence.low:.4g} to {presence.high:.4g}",
-                    do="give the public table that it was made beside; if it is that, do not use the release",
+                    do="give the public table that it was made with; if this is the one, do not use the release",
                 )
             raise InternalError(f"the release does not keep {principle!r}; nothing was written: please report this bug")
 

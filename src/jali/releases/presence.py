@@ -134,7 +134,7 @@ def _groups(asked: list[Ints], shares: list[Density], covers: list[Cover], nodes
     found = summed(asked, dense, [cover.nodes for cover in covers], nodes, mass)
     if bool((found >= 2 * _FAR).any()):
         raise InputError(
-            "cells of two groups overlap, so that presence cannot be told",
+            "cells of two groups overlap, so that presence cannot be judged",
             do='show sets, intervals or distributions: show="pdf"',
         )
     group: Ints = np.where(found > 0, found - _FAR - 1.0, -1.0).astype(np.int64)
@@ -160,7 +160,7 @@ def _by_group(group: Ints, logs: Floats, people: Ints, rows: Ints) -> tuple[Floa
     if bool((possible < rows).any()):
         raise InputError(
             "a group of the release has more rows than the public table has people for it",
-            do="give the public table that the release was made beside",
+            do="give the public table that the release was made with",
         )
     inside = np.flatnonzero(group >= 0)
     found = alike(logs[inside], people[inside], group[inside], groups)

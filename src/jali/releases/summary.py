@@ -29,7 +29,7 @@ SEVERAL_ROWS = "what follows from how many rows a person has, and in which group
 LONGEST = 60
 """A cell of more letters is cut where it is shown to people; the published files have all of it."""
 DISPLAYS = {
-    "taxonomy": "the smallest node that covers each group",
+    "taxonomy": "the smallest label that covers each group",
     "interval": "the interval of each group",
     "set": "the set of each group's values",
     "pdf": "the distribution in each group",

@@ -27,9 +27,9 @@ from jali.risk.audit.figures import Audit
 
 VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
 QUERIES = (20, 100)
-"""So many questions of each volume at the least and at the most; fewer where a release has many groups to ask."""
+"""The least and the most questions of each volume; the more groups a release has, the fewer are asked."""
 ASKED = 400_000
-"""About so many groups are asked for each volume."""
+"""About how many groups all questions of one volume go through."""
 SEED = 0
 """The questions are the same in every report, so that reports can be compared."""
 
@@ -137,7 +137,7 @@ class Material:
         return attempt(answered)
 
 
-BESIDE = "judged beside the public table, which is no part of the release"
+BESIDE = "judged against the public table, which is no part of the release"
 
 
 def a_kind(release: Release) -> str:

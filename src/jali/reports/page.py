@@ -110,7 +110,7 @@ def _page(title: str, edition: Edition, material: Material) -> str:
 def _notice(edition: Edition, *, beside: bool) -> Html:
     text = NOTICE[edition]
     if beside and edition == "public":
-        text = text.replace("the release alone", "the release and the public table that presence is judged beside")
+        text = text.replace("the release alone", "the release and the public table against which presence is judged")
     return element("p", text, class_="mark" if edition == "private" else "open")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LETTERS = 14
-"""So many letters of a note go into an inch."""
+"""Letters of a note per inch."""
 
 
 class Spot(NamedTuple):
@@ -95,7 +95,7 @@ def graph(
 MOST_NODES = 400
 """A larger lattice is summarized by height."""
 MOST_NAMED = 24
-"""So many minimal nodes are named above a lattice."""
+"""The most minimal nodes that are named above a lattice."""
 LETTER = 0.055
 """Inches that a letter of a node's name takes; nodes that stand closer are not all named."""
 MOST_LEAVES = 60
@@ -263,7 +263,7 @@ def _children(hierarchy: Hierarchy, level: int, node: int) -> list[int]:
 
 
 def _leaves(hierarchy: Hierarchy, most: int) -> int:
-    """How many spots stand at the right if each node shows so many children and a spot for the others."""
+    """The number of spots at the right if each node shows at most `most` children, and one spot for the others."""
 
     def below(level: int, node: int) -> int:
         children = _children(hierarchy, level, node)

@@ -29,9 +29,9 @@ from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
 from jali.risk.disclosure.curve import Curve
 
 WORST = 3
-"""So many of the worst groups are shown for each sensitive column."""
+"""The number of worst groups that are shown for each sensitive column."""
 VALUES = 9
-"""So many values of a group are shown, the others together."""
+"""The most values of a group that are shown one by one; the others are added up."""
 RULED_OUT = ("", "one value", "two values", "three values")
 
 
@@ -55,10 +55,10 @@ def guarantee(m: Material) -> Section:
         if said:
             parts += [element("h3", "In the worst case"), bullets(said)]
         if audit.angel is not None:
-            caption = "What batches and buckets tell together"
+            caption = "What batches and buckets show together"
             parts.append(html_table(("Figure", "Value"), together(audit.angel), caption=caption, named=True))
         if audit.presence is not None:
-            caption = "Presence beside the public table"
+            caption = "Presence against the public table"
             parts.append(html_table(("Figure", "Value"), present(audit.presence), caption=caption, named=True))
     return Section("guarantee", "The guarantee", joined(parts))
 
@@ -71,7 +71,7 @@ def worst_case(audited: SensitiveAudit, known: str) -> list[str]:
         return [f"{who} may be certain of somebody's {column}."]
     if curve is None:
         right = f"is right about {column} at most {percent_up(audited.largest_share)} of the time"
-        return [f"{who} {right}; what more facts would tell is not defined for this release."]
+        return [f"{who} {right}; what further facts would add is not defined for this release."]
     texts = [f"{who} is right about {column} at most {percent_up(curve.negations[0])} of the time."]
     for k, sure in list(zip(curve.k, curve.negations, strict=True))[1 : len(RULED_OUT)]:
         if sure >= 1:
@@ -84,7 +84,7 @@ def worst_case(audited: SensitiveAudit, known: str) -> list[str]:
     fact = "any one fact of the form “if this person has this value, that person has that value”"
     sure = curve.implications[1]
     found = f"is right at most {percent_up(sure)} of the time" if sure < 1 else f"may be certain of somebody's {column}"
-    texts.append(f"Who knows {fact} instead {found}.")
+    texts.append(f"An attacker who rules out no value but knows {fact} {found}.")
     return texts
 
 
@@ -182,8 +182,8 @@ def worst_groups(m: Material) -> Section:
     if not counts.sensitive:
         return Section("worst", title, not_defined(Missing("it has no sensitive column")))
     intro = paragraphs(
-        f"The {several} in which one value is most frequent, beside everybody who was published. An attacker who finds "
-        f"somebody's {one} believes in each value as much as the bars say."
+        f"The {several} in which one value is most frequent, next to everybody who was published. An attacker who "
+        f"finds somebody's {one} takes each value to be as likely as the bars show."
     )
     parts: list[object] = [intro]
     for number, column in enumerate(counts.sensitive):

@@ -17,7 +17,7 @@ from jali.releases.summary import column_line, cut, individual_line, many
 from jali.reports.material import Material, a_kind, counted
 
 ROWS = 8
-"""So many rows of each table are shown."""
+"""The number of rows that are shown of each table."""
 ROLES = {
     "quasi": "quasi-identifier", "sensitive": "sensitive", "other": "other", "weights": "weights",
     "bucket": "bucket number", "batch": "batch number", "count": "count",

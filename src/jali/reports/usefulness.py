@@ -22,7 +22,7 @@ def columns(m: Material) -> Section:
     title = "Column by column"
     private = m.original is not None
     said = (
-        f"What an analyst infers from the release, {_spread(m)}, beside the original. The distance is the share of "
+        f"What an analyst infers from the release, {_spread(m)}, next to the original. The distance is the share of "
         "people that would have to move from class to class to make them equal."
         if private
         else f"What an analyst infers from the release, {_spread(m)}."

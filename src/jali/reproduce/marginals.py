@@ -19,8 +19,7 @@ from jali.principles import DistinctDiversity, EntropyDiversity, KAnonymity
 from jali.principles.base import Principle
 from jali.publish.generalize import minimal
 from jali.publish.marginals import check_marginals
-from jali.reproduce.l_diversity.attack import quiet
-from jali.reproduce.report import Cell, Figure, Panel, Report
+from jali.reproduce.report import Cell, Figure, Panel, Report, computed, quiet
 from jali.sources.tables import table as table_of
 
 __all__ = ["report"]
@@ -56,13 +55,8 @@ def report(adult: str | Path | None, *, quick: bool, on_step: Step) -> Report:
     people = adult_table(adult, quasi=QUASI)
     searched = Searched(people)
     parts = (figure_1, searched.figure_7, searched.figure_8, searched.figure_9)
-    found = []
-    for done, part in enumerate(parts):
-        on_step(done, len(parts))
-        found.append(part())
-    on_step(len(parts), len(parts))
     title = "Injecting Utility into Anonymized Datasets, computed again from the Adult table"
-    return Report("marginals", title, tuple(found), NOTES)
+    return Report("marginals", title, computed(parts, on_step), NOTES)
 
 
 def patients() -> Table:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jali.core.charts import COLOURS, GREY, HATCHES, Picture, plot_lines
 from jali.core.files import put_content
+from jali.core.progress import Step
 from jali.errors import InputError, InternalError, nearest
 
 if TYPE_CHECKING:
@@ -119,6 +120,21 @@ class Report:
             if figure.panels:
                 draw(figure, folder)
         return folder
+
+
+def computed(parts: Sequence[Callable[[], Figure | Sequence[Figure]]], on_step: Step) -> tuple[Figure, ...]:
+    """The figures of each part, one part after the other."""
+    figures: list[Figure] = []
+    for done, part in enumerate(parts):
+        on_step(done, len(parts))
+        made = part()
+        figures += [made] if isinstance(made, Figure) else made
+    on_step(len(parts), len(parts))
+    return tuple(figures)
+
+
+def quiet(done: int, total: int) -> None:
+    """No progress bar for a single release: the whole report has one."""
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -56,7 +56,7 @@ class Verdict:
     reason: str  # one sentence without values of the table
     worst: Mapping[str, tuple[int, int]] | None  # attribute → level and node; only for who holds the table
     principle: Principle | None  # the one that fails, or that the worst cell belongs to
-    reached: float  # what the worst cell reaches; counts of people are followed up to k
+    reached: float  # what the worst combination reaches; counts of people are followed up to k
     relaxed: bool = False  # whether only the weaker promise that the reason states was checked
     parts: tuple[Verdict, ...] = ()  # one for each principle that was judged, in their order
 
@@ -124,7 +124,7 @@ class Checker:
             do = nearest(str(self.attacker), get_args(Attacker))
             raise InputError("no such attacker", got=repr(self.attacker), do=do)
         if self.attacker == "quasi" and any(self.cache.sources[0].marginal.levels):
-            raise InputError("the attacker who knows the quasi-identifiers is judged beside the table itself")
+            raise InputError("the attacker who knows the quasi-identifiers is judged with the table itself")
         names = tuple(column for column, _ in self.columns)
         zero = np.zeros(1, dtype=np.int64)
         everybody = Counts(1, zero, zero, zero + self.cache.total, names, np.zeros((1, len(names)), dtype=np.int64))
@@ -220,7 +220,7 @@ class _Collection:
         named, groups = self.checker.named, [self.checker.group(marginal) for marginal in self.marginals]
         least, cell = min(groups, key=lambda group: group[0])
         if least < k:
-            reason = f"not {k}-link anonymous: a marginal has a cell with fewer than {k} people"
+            reason = f"not {k}-link anonymous: a marginal has a combination with fewer than {k} people"
             return Verdict(False, reason, named(cell), principle, float(least))
         if self.fitted is not None:
             bounds = [self.fitted.smallest_bound(k)]
@@ -229,8 +229,8 @@ class _Collection:
         bound, place = min(bounds, key=lambda one: one[0], default=(k, {}))
         if bound < k:
             reason = (
-                f"not {k}-combinatorially anonymous: the marginals together show that a cell of the quasi-identifiers "
-                f"has fewer than {k} people, and it may have some"
+                f"not {k}-combinatorially anonymous: the marginals together show that a combination of "
+                f"quasi-identifiers has fewer than {k} people, and it may have some"
             )
             return Verdict(False, reason, named(place), principle, float(bound))
         worst, reached = (named(cell), least) if least <= bound or not bounds else (None, bound)
@@ -250,7 +250,7 @@ class _Collection:
             if known is not None and (not known.holds or (not relaxed and worse(known, finding))):
                 finding, who, relaxed = known, KNOWING, False
         asked = f"{principle.title} {principle.bound}"
-        told = f"the worst cell reaches {show(finding.reached)}{who}"
+        told = f"the worst combination reaches {show(finding.reached)}{who}"
         if relaxed:
             share = (1 - (self.checker.epsilon or 0)) ** len(some)
             asked = (

@@ -73,7 +73,8 @@ def homogeneity(scene: Scene) -> Attack:
     exposed, alike = _groups(seen, first[sure]), _groups(seen, first[same])
     order = sorted(first[sure].tolist(), key=lambda i: (-seen.share[i], -int(seen.size[seen.group[i]]), seen.group[i]))
     told = (
-        f"whoever knows that somebody is in {seen.place(int(seen.group[i]))} is {percent(float(seen.share[i]))} of "
+        f"an attacker who knows that somebody is in {seen.place(int(seen.group[i]))} is "
+        f"{percent(float(seen.share[i]))} of "
         f"{scene.label(int(seen.value[i]))}"
         for i in order
     )

@@ -95,7 +95,7 @@ def _case(scene: Scene, ruled: Ruled, i: int) -> str:
     seen = scene.seen
     out, own = seen.ranked[ruled.begin[i] + (1 if ruled.rank[i] == 0 else 0)], seen.ranked[i]
     return (
-        f"whoever knows that somebody in {seen.place(int(seen.group[own]))} does not have "
+        f"an attacker who knows that somebody in {seen.place(int(seen.group[own]))} does not have "
         f"{scene.label(int(seen.value[out]))} is {percent(float(ruled.beliefs(1)[i]))} of "
         f"{scene.label(int(seen.value[own]))}"
     )

@@ -148,10 +148,11 @@ def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: boo
     sure = None if elsewhere else surely_valued(release, table, scene.truth, seconds=SECONDS)
     certain = np.zeros(chances.combinations, dtype=bool) if sure is None else sure[0]
     notes: tuple[str, ...] = ()
+    what = "what is certain to an attacker who knows everybody's quasi-identifiers"
     if sure is None and not elsewhere:
-        notes = ("what is certain for who knows everybody's quasi-identifiers: there are too many counts to tell",)
+        notes = (f"{what}: there are too many counts to decide",)
     elif sure is not None and not sure[1]:
-        notes = (f"what is certain for who knows everybody's quasi-identifiers: {SECONDS:g} seconds did not do",)
+        notes = (f"{what}: {SECONDS:g} seconds were not enough",)
     if bool(certain.any()):
         chances = _made_certain(chances, certain, scene)
 

@@ -88,7 +88,7 @@ def _decoded(release: Concealed, public: Table, frame: Framed) -> Attack:
         return Attack("presence", DECODES, None, int(frame.public.sum()), notes=(f"who is in it: {problem.what}",))
     told = _told(frame, found.present, found.absent)
     groups = {"groups": found.groups, "groups whose private counts can be decoded": found.decoded}
-    late = f"{found.undecided:,} large groups, of which {SECONDS:g} seconds did not tell who is surely present"
+    late = f"{found.undecided:,} large groups, for which {SECONDS:g} seconds did not decide who is surely present"
     return replace(told, figures={**groups, **told.figures}, notes=(late,) if found.undecided else ())
 
 

@@ -128,7 +128,7 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
         notes.append("one row per person was assumed")
     if spread:
         notes.append(
-            "not covered: whoever knows several groups that one person's rows are in can narrow that person down"
+            "not covered: an attacker who knows several groups of one person's rows can narrow that person down"
         )
     return (*notes, *(f"not covered: {text}" for text in not_covered))
 
@@ -171,7 +171,9 @@ def _audit_release(release: Release) -> Audit:
     limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
     limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
     unjudged = [repr(p) for p in release.principles if repr(p) not in kept]
-    limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
+    limits += tuple(
+        f"{text}, which is judged against the public table: release.presence(public=…)" for text in unjudged
+    )
     notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
     found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
     if isinstance(release, Concealed) and kept:

@@ -48,7 +48,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
         else:
             found.append(figures)
     if found:
-        notes.append("figures about sensitive values are what maximum entropy expects in the worst cell")
+        notes.append("figures about sensitive values are what maximum entropy expects in the worst combination")
     notes += [f"not judged: {reason}" for reason in unclear]
     if "relaxed" in release.manifest.method:
         notes.append(f"weaker than promised: {release.manifest.method['relaxed']}")

@@ -186,7 +186,7 @@ def _rows(audit: Audit) -> list[tuple[str, str]]:
         shown = f"{audit.other.alone:,} ({audit.other.alone_share:.2%})"
         rows.append((f"rows alone for who also knows {', '.join(audit.other.columns)}", shown))
     rows += [] if audit.angel is None else [("— batches and buckets together —", ""), *together(audit.angel)]
-    rows += [] if audit.presence is None else [("— presence beside the public table —", ""), *present(audit.presence)]
+    rows += [] if audit.presence is None else [("— presence against the public table —", ""), *present(audit.presence)]
     rows += [(f"promise {name}", "kept" if kept else "BROKEN") for name, kept in audit.kept.items()]
     return rows
 

@@ -95,5 +95,5 @@ class Curve:
         rows = zip(self.k, self.implications, self.negations, strict=True)
         lines += [f"{k:>2}  {implied:12.4f}  {negated:9.4f}" for k, implied, negated in rows]
         if self.kind == "at most":
-            lines.append("At most so much: groups overlap, so that an attacker cannot always tell who is in which.")
+            lines.append("Upper bounds: groups overlap, so an attacker cannot always tell who is in which group.")
         return "\n".join(lines)

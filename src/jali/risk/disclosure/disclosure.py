@@ -48,7 +48,9 @@ def chain(table: Table, principles: Requirement, chain: Iterable[Mapping[str, in
     else:
         found = next((i for i, node in enumerate(nodes) if lattice.satisfied(node)), len(nodes))
     if found == len(nodes):
-        raise InfeasibleError(f"no node of the chain will do: at the last one, {failure(lattice, nodes[-1])}")
+        raise InfeasibleError(
+            f"no node of the chain keeps the promises: at the last one, {failure(lattice, nodes[-1])}"
+        )
     levels = {column.name: level for column, level in zip(present.quasi, nodes[found], strict=True)}
     release = generalize(table, required, levels=levels)
     release.search = {"nodes": len(nodes), "checked": lattice.checked}

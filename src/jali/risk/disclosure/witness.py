@@ -51,7 +51,7 @@ class Witness:
     def sentences(self) -> list[str]:
         """The knowledge in words, a sentence each, and what follows from it."""
         known = [self._known(one.given[0]) for one in self.knowledge]
-        then = "Whoever knows this is" if known else "Whoever sees the release is"
+        then = "An attacker who knows this is" if known else "An attacker who sees the release is"
         sure = (
             f"{self.probability:.4f} ({self.fraction})"
             if self.fraction.denominator < 10_000

@@ -170,8 +170,8 @@ def _rows(audit: JointAudit) -> list[tuple[str, str]]:
 def _said(audit: JointAudit) -> list[str]:
     """The certain pairs in words, or else the worst belief."""
     if not audit.certain:
-        return [f"worst: who is {_who(audit.worst)} has {_what(audit.worst)} with {_chance(audit.worst)}"]
-    lines = [f"certain: who is {_who(found)} must have {_what(found)}" for found in audit.certain[:MENTIONED]]
+        return [f"worst: a person who is {_who(audit.worst)} has {_what(audit.worst)} with {_chance(audit.worst)}"]
+    lines = [f"certain: a person who is {_who(found)} must have {_what(found)}" for found in audit.certain[:MENTIONED]]
     left = len(audit.certain) - MENTIONED
     return lines + ([f"… and {many(left, 'more pair')} of groups"] if left > 0 else [])
 

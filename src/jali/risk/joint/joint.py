@@ -56,7 +56,7 @@ def _plain(release: Release) -> Generalized:
     if isinstance(release, Concealed):
         raise InputError(
             "a concealed release cannot be audited together with another",
-            do="what it promises is judged beside the public table, not beside a release; audit it alone",
+            do="its promise is judged against the public table, not against a release; audit it alone",
         )
     if release.people is not None:
         raise InputError("a joint audit is not defined where a person can have several rows", do="audit them alone")

@@ -1,15 +1,21 @@
-"""Samples the demo census from pair counts that the package carries.
+"""The columns of the demo census: their hierarchies, and how people are drawn.
 
-The counts (frequencies.json, made by tools/census_frequencies.py, which also says why they are safe) lie along a graph
-in which each column has at most two parents, themselves joined. A column with two parents is drawn from the
-distribution of largest entropy that has the three pair tables as its marginals, so that every published table is
-reproduced. Values too rare for any table replace, at random, the value drawn.
+The hierarchies of age, sex, race, marital-status and education are those of the tables in the l-diversity paper (the
+names of the levels are ours); those of native-country and workclass are our own. All levels together span
+5 × 2 × 2 × 3 × 4 × 3 × 3 = 2,160 full-domain recodings.
+
+People are drawn from pair counts that the package carries (frequencies.json, made by tools/census_frequencies.py, which
+also says why they are safe). The counts lie along a graph in which each column has at most two parents, themselves
+joined. A column with two parents is drawn from the distribution of largest entropy that has the three pair tables as
+its marginals, so that every published table is reproduced. Values too rare for any table replace, at random, the value
+drawn.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,24 +24,96 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.errors import InputError, InternalError
+from jali.errors import InputError, InternalError, nearest
 
-__all__ = ["COLUMNS", "Network", "Value", "network", "sample"]
+__all__ = ["AGES", "COLUMNS", "QUASI", "SENSITIVE", "TOP", "Network", "Value", "network", "rows", "sample"]
+
+# -- hierarchies, one row a value --------------------------------------------------------------------------------------
+
+TOP = "*"
+AGES = range(17, 91)
+BANDS = (5, 10, 20)  # widths in years; each band starts at a multiple of its width: 0-4, 5-9, ...
+
+Tree: TypeAlias = "str | dict[str, Tree]"  # a text holds the values themselves, separated by blanks
+
+_TREES: dict[str, Tree] = {
+    "sex": "Male Female",
+    "race": "White Black Asian-Pac-Islander Amer-Indian-Eskimo Other",
+    "marital-status": {
+        "Married": "Married-civ-spouse Married-AF-spouse Married-spouse-absent Separated",
+        "Not-married": "Never-married Divorced Widowed",
+    },
+    "education": {
+        "Up-to-HS": {
+            "Elementary": "Preschool 1st-4th 5th-6th 7th-8th",
+            "High-school": "9th 10th 11th 12th HS-grad",
+        },
+        "Post-HS": {
+            "College": "Some-college Assoc-voc Assoc-acdm Bachelors",
+            "Graduate": "Masters Prof-school Doctorate",
+        },
+    },
+    # The source does not explain `South`; nearly everyone there is Asian-Pac-Islander, so we read South Korea.
+    "native-country": {
+        "Northern-America": "United-States Canada Outlying-US(Guam-USVI-etc)",
+        "Middle-America": "Mexico Guatemala El-Salvador Honduras Nicaragua",
+        "Caribbean": "Puerto-Rico Cuba Dominican-Republic Haiti Jamaica Trinadad&Tobago",
+        "South-America": "Columbia Ecuador Peru",
+        "Western-Europe": "England Scotland Ireland France Germany Holand-Netherlands",
+        "Southern-Europe": "Italy Portugal Greece",
+        "Eastern-Europe": "Poland Hungary Yugoslavia",
+        "East-Asia": "China Hong Taiwan Japan South",
+        "South-East-Asia": "Philippines Vietnam Thailand Laos Cambodia",
+        "South-Asia": "India Iran",
+    },
+    # `Without-pay` are people who work unpaid in a family business.
+    "workclass": {
+        "Company": "Private",
+        "Own-business": "Self-emp-not-inc Self-emp-inc Without-pay",
+        "Government": "Federal-gov State-gov Local-gov",
+    },
+}
+
+QUASI = ("age", *_TREES)
+"""The quasi-identifiers, in the order of Figure 7 of the l-diversity paper."""
+SENSITIVE = ("occupation", "salary-class")
+
+
+def rows(column: str) -> list[tuple[str, ...]]:
+    """One tuple a value of the column, one entry a level, from the value itself to `*`.
+
+    >>> rows("age")[0]
+    ('17', '15-19', '10-19', '0-19', '*')
+    >>> rows("workclass")[1]
+    ('Self-emp-not-inc', 'Own-business', '*')
+    """
+    if column == "age":
+        return [(str(age), *(_band(age, width) for width in BANDS), TOP) for age in AGES]
+    if column not in _TREES:
+        raise InputError("the demo census has no hierarchy for this column", got=column, do=nearest(column, QUASI))
+    return list(_unfold(_TREES[column], (TOP,)))
+
+
+def _band(age: int, width: int) -> str:
+    start = age - age % width
+    return f"{start}-{start + width - 1}"
+
+
+def _unfold(tree: Tree, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(tree, str):
+        for value in tree.split():
+            yield (value, *above)
+    else:
+        for label, below in tree.items():
+            yield from _unfold(below, (label, *above))
+
+
+# -- people ------------------------------------------------------------------------------------------------------------
 
 Value: TypeAlias = int | str
 Codes: TypeAlias = NDArray[np.uint8]
 
-COLUMNS = (
-    "age",
-    "sex",
-    "race",
-    "marital-status",
-    "education",
-    "native-country",
-    "workclass",
-    "occupation",
-    "salary-class",
-)
+COLUMNS = QUASI + SENSITIVE
 SMALLEST = 5
 CHUNK = 1 << 14  # rows drawn at a time: few enough to stay in the cache, and for memory to be reused (measured)
 FIT_WITHIN = 1e-3  # people by which a fitted table may miss a published one, in any cell
