@@ -110,7 +110,7 @@ def beliefs(
     found = release_of("beliefs", release)
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for {an(found.kind)} release")
-    if any(column.facts and column.facts.get("display") == "pdf" for column in found.of_role("quasi")):
+    if any(column.distributions is not None for column in found.of_role("quasi")):
         what = "beliefs are not defined where cells show distributions, which say more than the boxes they cover"
         raise InputError(what, do='show intervals, sets or a taxonomy: show="set"')
     counts = found.counts()
