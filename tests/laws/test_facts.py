@@ -30,7 +30,8 @@ def tables(draw: st.DrawFn) -> Any:
     numbers = draw(_column(st.one_of(st.none(), st.integers(0, 12)), rows))
     frame = pa.table({
         "number": pa.array(numbers, pa.int64()), "word": draw(_column(st.sampled_from("abc"), rows)),
-        "code": draw(_column(st.text("01", min_size=1, max_size=3), rows)), "ill": draw(_column(st.sampled_from("pq"), rows)),
+        "code": draw(_column(st.text("01", min_size=1, max_size=3), rows)),
+        "ill": draw(_column(st.sampled_from("pq"), rows)),
     })  # fmt: skip
     quasi = {
         "number": draw(st.sampled_from([None, jali.bands(2, 4), jali.bands(3, low=0, high=12), jali.suppress()])),

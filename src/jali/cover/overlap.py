@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
-from jali.cover.domain import comparable
 from jali.cover.masks import HIDDEN, alphabet
+from jali.cover.sets import comparable
 from jali.encoding import values as v
 from jali.query.match import Bools, Floats, Ints
 

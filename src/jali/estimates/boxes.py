@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.native import to_native
 from jali.cover.cover import DECLARE
-from jali.cover.domain import plain
+from jali.cover.sets import plain
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of, undetermined

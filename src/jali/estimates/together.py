@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jali.cover.cover import DECLARE, Cover
-from jali.cover.domain import comparable
+from jali.cover.sets import comparable
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, UndeterminedError, nearest
 from jali.estimates.base import Count, condition_of, names_of, table_of, undetermined

@@ -16,12 +16,11 @@ from jali.errors import InputError
 from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxColumn, BoxEstimate
 from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
-from jali.releases.column import Published
+from jali.releases.column import Published, holder_cover
 from jali.releases.generalized import Generalized
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.buckets import Buckets
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import holder_cover
 
 
 @dataclass(frozen=True)

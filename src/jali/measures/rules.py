@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.cover.domain import plain
+from jali.cover.sets import plain
 from jali.encoding import values as v
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table

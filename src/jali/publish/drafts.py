@@ -25,12 +25,11 @@ from jali.principles.counts import Ints
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order
-from jali.releases.column import Published, publish_exact
+from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
-from jali.releases.nodes import holder_cover
 from jali.search.anatomy import deal, dealing
 from jali.search.hilbert import batches_along
 from jali.search.mondrian.mondrian import Split, mondrian

@@ -17,9 +17,9 @@ from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.releases.base import Release
+from jali.releases.column import node_numbers
 from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
-from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
 from jali.risk.attacks.links import links
 

@@ -17,8 +17,8 @@ from jali.measures.measure import measure
 from jali.measures.reconstruction import reconstructions
 from jali.measures.rules import distance, mine
 from jali.publish.conceal import conceal
+from jali.releases.column import holder_cover
 from jali.releases.concealed import Concealed
-from jali.releases.nodes import holder_cover
 from jali.reproduce.l_diversity.attack import quiet
 from jali.reproduce.pdf.anonymity import CLASS, MINED, SEEDS, people
 from jali.reproduce.report import Cell, Figure, Panel

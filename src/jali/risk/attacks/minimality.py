@@ -11,10 +11,9 @@ import numpy as np
 
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Cells, Counts, Ints
-from jali.releases.column import Published
+from jali.releases.column import Published, node_numbers
 from jali.releases.generalized import Generalized
 from jali.releases.group_facts import NodeFacts
-from jali.releases.nodes import node_numbers
 from jali.releases.summary import an, many
 from jali.risk.attacks.links import runs
 from jali.risk.attacks.scene import Attack, Scene
