@@ -103,7 +103,7 @@ def test_a_longer_text_in_a_suppressed_row_does_not_show_in_the_levels() -> None
     expected = ["13053", "1305*", "130**", "13***", "1****", "*"]
     for level in (0, 1, 5):
         release = jali.generalize(given, [jali.KAnonymity(2)], suppress=0.2, levels={"zip": level})
-        levels = release["zip"].facts["levels"]  # type: ignore[index]
+        levels = release["zip"].to_dict()["hierarchy"]["levels"]
         assert [here["labels"][0] for here in levels] == expected[min(level, 4) :]
         assert [here["level"] for here in levels] == list(range(level, level + len(levels)))
 
@@ -115,13 +115,12 @@ def test_a_missing_value_in_a_suppressed_row_does_not_show_in_a_declared_domain(
     for level in (0, 1):
         release = jali.generalize(given, [jali.KAnonymity(2)], suppress=0.4, levels={"age": level})
         assert release.manifest.counts["suppressed"] == 2
-        hierarchy = release["age"].facts
-        assert hierarchy is not None
+        hierarchy = release["age"].to_dict()["hierarchy"]
         assert None not in hierarchy["leaves"]
         assert all(None not in here["labels"] for here in hierarchy["levels"])
         jali.load(release.save(tmp_path / str(level)))
     top = jali.generalize(given, [jali.KAnonymity(2)], levels={"age": 2})
-    assert None not in top["age"].facts["leaves"]  # type: ignore[index]
+    assert None not in top["age"].to_dict()["hierarchy"]["leaves"]
 
 
 def test_below_the_published_level_nothing_is_named(tmp_path: Path) -> None:

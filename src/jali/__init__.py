@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from jali.publish.conceal import conceal
     from jali.publish.generalize import generalize, minimal
     from jali.publish.marginals import check_marginals, inject, marginals
-    from jali.publish.partition import partition
-    from jali.publish.recode import recode
+    from jali.publish.partition import partition, recode
     from jali.publish.repair import repair
     from jali.releases.load import load
     from jali.reports.page import report
@@ -81,7 +80,7 @@ _WHERE = {
     "partition": "jali.publish.partition",
     "picture": "jali.reports.pictures",
     "read": "jali.sources.tables",
-    "recode": "jali.publish.recode",
+    "recode": "jali.publish.partition",
     "repair": "jali.publish.repair",
     "report": "jali.reports.page",
     "suppress": "jali.encoding.builders",

@@ -24,7 +24,8 @@ from jali.cover.cover import Cover
 from jali.errors import InputError, UndeterminedError
 from jali.estimates import cells as joint
 from jali.estimates.base import Count, Estimate
-from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
+from jali.estimates.boxes import BoxEstimate, encoded
+from jali.estimates.conditions import BoxColumn
 from jali.query import algebra as q
 from oracles import estimates as oracle
 

@@ -14,8 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jali
-from jali.encoding.builders import Automatic, Bands, Builder
-from jali.encoding.hierarchy import Hierarchy, Level, Taxonomy
+from jali.encoding.builders import Automatic, Bands
+from jali.encoding.hierarchy import Builder, Hierarchy, Level, Taxonomy
 from jali.errors import HierarchyError, InputError
 from oracles.encoding import band_of, breaks_of, masked
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.releases.nodes import holder_sets
+from jali.releases.column import holder_sets
 
 texts = st.lists(st.text("01", min_size=3, max_size=3), min_size=2, max_size=12)
 ages = st.lists(st.integers(0, 30), min_size=2, max_size=12)

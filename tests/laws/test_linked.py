@@ -15,7 +15,7 @@ from jali.cover.cover import Cover
 from jali.errors import InputError
 from jali.estimates import link_join as within
 from jali.estimates.base import Estimate
-from jali.estimates.boxes import BoxColumn
+from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import EVENLY, LinkedEstimate
 from jali.query import algebra as q
 from oracles import estimates as plain

@@ -14,7 +14,7 @@ import jali
 from jali.encoding.table import Table
 from jali.estimates.base import Count
 from jali.measures.queries import Workload, workload
-from jali.query.algebra import And, Condition, Test
+from jali.query.tree import And, Condition, Test
 from oracles.often import examples
 
 

@@ -29,7 +29,7 @@ from jali.cli.shared import (
 from jali.core.files import put_file
 
 if TYPE_CHECKING:
-    from jali.risk.audit.audit import Audit
+    from jali.risk.audit.figures import Audit
     from jali.risk.joint.figures import JointAudit, JointAudits
 
 

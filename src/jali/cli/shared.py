@@ -212,7 +212,7 @@ def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, 
     wanted = {*arguments["quasi"], *arguments["sensitive"]}
     kinds = {column.name: column.kind for column in release.columns if column.name in wanted}
     domain = release.manifest.domain
-    declared = [c for c in release.of_role("quasi") if c.facts and (c.facts.get("declared") or "leaves" in c.facts)]
+    declared = [c for c in release.of_role("quasi") if c.facts and c.facts.named is not None]
     present = any(domain[column.name] == "present" for column in declared)
     return read(source, types=kinds, domain="present" if present else "declared", **arguments)
 

@@ -15,8 +15,7 @@ from jali.publish.anatomize import anatomize
 from jali.publish.angelize import angelize
 from jali.publish.generalize import generalize
 from jali.publish.marginals import marginals
-from jali.publish.partition import partition
-from jali.publish.recode import recode
+from jali.publish.partition import partition, recode
 from jali.releases.base import Release
 from jali.releases.linked.buckets import counts_on_size
 from jali.releases.marginals import promise_of

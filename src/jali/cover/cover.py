@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from jali.core.arrays import Bools, Floats, Ints, owners, starts
 from jali.cover import intervals as spans
 from jali.cover import masks as texts
-from jali.cover.domain import as_kind, clean, joint_type, require, type_of, universe
-from jali.cover.sets import Sets
+from jali.cover.sets import Sets, as_kind, clean, joint_type, require, type_of
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.algebra import Test
+from jali.query.algebra import holds
 from jali.query.match import Part, Patterns, merged, numbered
+from jali.query.tree import Scalar, Test
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)
 DECLARE = "publish it with a declared domain: bands(low=, high=) or a taxonomy"
@@ -303,3 +303,35 @@ class Cover:
             which = np.searchsorted(self._are(_MASK), nodes)
             return texts.draw(self._masks, which, self.letters, random)
         return pa.nulls(len(nodes), self.type)
+
+
+def universe(tests: Sequence[Test], kind: v.Kind | None) -> Bools:
+    """The truth patterns that some value of this kind has, known or not: (patterns, tests)."""
+    if kind in ("number", "date"):
+        return spans.universe(tests, kind)
+    if kind == "boolean":
+        return np.stack([holds(test, [False, True]) for test in tests], axis=1)
+    found = np.zeros((1, len(tests)), dtype=np.bool_)
+    for sort in ("text", "number", "boolean"):  # texts that spell numbers or truth values may be judged as these
+        some = [i for i, test in enumerate(tests) if _literal_kind(test) == sort]
+        if some:
+            added = _of_sort([tests[i] for i in some], sort)
+            found = np.repeat(found, len(added), axis=0)
+            found[:, some] = np.tile(added, (len(found) // len(added), 1))
+    return found
+
+
+def _of_sort(tests: Sequence[Test], sort: str) -> Bools:
+    if sort == "text":
+        return texts.universe(tests)
+    if sort == "number":
+        return spans.universe(tests, "number")
+    return np.eye(len(tests) + 1, len(tests), dtype=np.bool_)
+
+
+def _literal_kind(test: Test) -> str:
+    value = test.value
+    one = next(iter(cast(frozenset[Scalar], value))) if isinstance(value, frozenset) else value
+    if isinstance(one, bool):
+        return "boolean"
+    return "text" if one is None or isinstance(one, str) else "number"

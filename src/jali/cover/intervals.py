@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
-from jali.query.algebra import Scalar, Test, holds
+from jali.query.algebra import holds
 from jali.query.match import Part, folded, numbered
-from jali.query.tree import number_from
+from jali.query.tree import Scalar, Test, number_from
 
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from jali.core.arrays import Bools, Floats, Ints, owners, steps
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
-from jali.cover.domain import comparable
 from jali.cover.masks import HIDDEN, alphabet
+from jali.cover.sets import comparable
 from jali.encoding import values as v
 
 

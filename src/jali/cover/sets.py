@@ -1,4 +1,4 @@
-"""Sets of known values: which members satisfy which tests, judged once for all nodes."""
+"""Known values of a column, made comparable, and sets of them: which members satisfy which tests."""
 
 from __future__ import annotations
 
@@ -13,16 +13,89 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of
-from jali.cover.domain import comparable
-from jali.query.algebra import Test, holds
+from jali.encoding import values as v
+from jali.errors import InputError
+from jali.query.algebra import holds
 from jali.query.match import Part, numbered
+from jali.query.tree import Test
 
 _SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up
 
 
+def require(truth: bool, what: str) -> None:
+    """Refuse a cover that is not well formed."""
+    if not truth:
+        raise InputError(f"cover: {what} is not what a cover needs", do="see the fields of Cover")
+
+
+def clean(values: pa.Array) -> pa.Array:
+    """Known values: plain, distinct, at most one missing (NaN is missing)."""
+    values = plain(values)
+    if len(pc.unique(values)) != len(values):
+        raise InputError("cover: a known value stands twice", do="give each value once, and the missing one as null")
+    return values
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """Values without the encodings that frames use: no dictionary, one kind of text, missing instead of NaN."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type):
+        return plain(plain(values.dictionary).take(values.indices))
+    if pa.types.is_null(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_floating(values.type):
+        return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    return values
+
+
+def as_kind(column: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
+    """Exact values that somebody asks about, as the kind that the column has."""
+    values = plain(values)
+    if kind is None or v.kind_of(values) == kind:
+        return values
+    if values.null_count == len(values):
+        return pa.nulls(len(values), type_of(kind, whole=True))
+    try:
+        return v.as_kind(column, values, kind)
+    except InputError:
+        raise InputError(f'column "{column}" holds values of kind {kind}', got=v.kind_of(values)) from None
+
+
+def comparable(known: pa.Array, asked: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Both as one type."""
+    kind = joint_type([known.type, asked.type])
+    return known.cast(kind, safe=False), asked.cast(kind, safe=False)
+
+
+def joint_type(types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type that holds values of all these types of one kind."""
+    if all(one == types[0] for one in types):
+        return types[0]
+    if all(pa.types.is_integer(one) for one in types):
+        return pa.int64()
+    if any(pa.types.is_timestamp(one) or pa.types.is_date(one) for one in types):
+        return pa.timestamp("us", next((one.tz for one in types if pa.types.is_timestamp(one)), None))
+    if any(pa.types.is_floating(one) or pa.types.is_decimal(one) for one in types):
+        return pa.float64()
+    return pa.string()
+
+
+def type_of(kind: v.Kind | None, *, whole: bool) -> pa.DataType:
+    """How values of a kind are held when no known value says it."""
+    if kind == "number":
+        return pa.int64() if whole else pa.float64()
+    if kind == "date":
+        return pa.date32() if whole else pa.timestamp("us")
+    return pa.bool_() if kind == "boolean" else pa.string()
+
+
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Node i is one of the values `member[start[i]:start[i + 1]]`, with the probabilities `share`."""
+    """Sets of known values, each value judged once for all nodes.
+
+    Node i is one of the values `member[start[i]:start[i + 1]]`, with the probabilities `share`.
+    """
 
     values: pa.Array
     start: Ints  # (nodes + 1,)

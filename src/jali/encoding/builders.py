@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Step, by_label, from_steps
+from jali.encoding.recipe import Recipe, plain
 from jali.errors import HierarchyError, InputError
 
 Number = int | float | Fraction
@@ -51,18 +52,26 @@ class Bands(Builder):
                 raise HierarchyError(
                     "each width of bands() must be a multiple of the one before",
                     got=self._args(),
-                    do=f"change {_text(coarser)} to {_text(multiple)} or another multiple of {_text(finer)}",
+                    do=f"change {plain(coarser)} to {plain(multiple)} or another multiple of {plain(finer)}",
                 )
         if self.low is not None and self.high is not None and self.low > self.high:
             raise HierarchyError("bands(): low is above high", got=f"low={self.low}, high={self.high}")
 
     def _args(self) -> str:
-        return ", ".join(_text(_exact("width", w)) for w in self.widths)
+        return ", ".join(plain(_exact("width", w)) for w in self.widths)
 
-    def _call(self) -> str:
-        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
-        options = (f", {name}={_text(_exact(name, x))}" for name, x in named if x is not None)
-        return f"bands({self._args()}{''.join(options)})"
+    @property
+    def _recipe(self) -> Recipe:
+        low, high = (None if x is None else _exact("a bound of bands()", x) for x in (self.low, self.high))
+        widths = tuple(_exact("width", width) for width in self.widths)
+        return Recipe("bands", widths, _exact("origin", self.origin), low, high)
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Bands:
+        """The builder of this recipe."""
+        widths = tuple(_number(width) for width in recipe.widths)
+        low, high = (None if x is None else _number(x) for x in (recipe.low, recipe.high))
+        return cls(widths, _number(recipe.origin), low, high)
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as numbers."""
@@ -106,11 +115,11 @@ class Bands(Builder):
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """One level per width, then the root."""
-        origin, widths = _exact("origin", self.origin), [_exact("width", w) for w in self.widths]
-        whole = v.is_whole(values) and all(x.denominator == 1 for x in (origin, *widths))
-        steps = [_step(column, values, origin, width, whole=whole) for width in widths]
+        recipe = self._recipe
+        whole = v.is_whole(values) and all(x.denominator == 1 for x in (recipe.origin, *recipe.widths))
+        steps = [_step(column, values, recipe.origin, width, whole=whole) for width in recipe.widths]
         return from_steps(
-            column, v.texts(values), steps, declared=declared, chosen=self.chosen, made_by=self._call(), whole=whole
+            column, v.texts(values), steps, declared=declared, chosen=self.chosen, recipe=recipe, whole=whole
         )
 
 
@@ -181,8 +190,8 @@ def _exact(name: str, number: Number) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
-def _text(number: Fraction) -> str:
-    return str(number.numerator) if number.denominator == 1 else repr(float(number))
+def _number(exact: Fraction) -> Number:
+    return int(exact) if exact.denominator == 1 else float(exact)
 
 
 LONGEST_MASKED = 100
@@ -197,7 +206,7 @@ class Suppress(Builder):
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """Two levels: the values and the root."""
-        return from_steps(column, v.texts(values), [], declared=declared, chosen=self.chosen, made_by="suppress()")
+        return from_steps(column, v.texts(values), [], declared=declared, chosen=self.chosen, recipe=Recipe("suppress"))
 
 
 @dataclass(frozen=True)
@@ -221,7 +230,7 @@ class Mask(Builder):
                 do=f"mask() takes up to {LONGEST_MASKED}; use suppress() or a taxonomy",
             )
         steps = [by_label(_masked(texts, lengths, hidden)) for hidden in range(1, longest)]
-        return from_steps(column, texts, steps, declared=declared, made_by="mask()")
+        return from_steps(column, texts, steps, declared=declared, recipe=Recipe("mask"))
 
 
 def _masked(texts: pa.Array, lengths: NDArray[np.int32], hidden: int) -> pa.Array:
@@ -261,7 +270,13 @@ class Dates(Builder):
         units = ("day", "month", "quarter", "year", "decade")[0 if timed else 1 :]
         steps = [_calendar(day, unit, timed=timed) for unit in units]
         return from_steps(
-            column, v.texts(values), steps, declared=declared, chosen=self.chosen, made_by="dates()", whole=not timed
+            column,
+            v.texts(values),
+            steps,
+            declared=declared,
+            chosen=self.chosen,
+            recipe=Recipe("dates"),
+            whole=not timed,
         )
 
 

@@ -20,6 +20,7 @@ from jali.core.files import content, put_content
 from jali.core.formats import any_length
 from jali.core.text import html_table
 from jali.encoding import values as v
+from jali.encoding.recipe import Recipe
 from jali.errors import HierarchyError, InputError, path_of
 
 ROOT = "*"
@@ -53,7 +54,7 @@ class Hierarchy:
     levels: tuple[Level, ...]
     declared: bool = False  # whether the values are a declared domain, not only those that occur
     chosen: bool = False  # whether jali chose it because none was given
-    made_by: str = ""  # "bands(5, 10, 20)"
+    recipe: Recipe | None = None  # None where no builder made it
     whole: bool = True  # whether intervals hold whole numbers (or days): [20, 29]; otherwise [20, 30)
     parents: tuple[NDArray[np.int32], ...] = field(init=False)  # parents[level][node] → node one level up
 
@@ -89,6 +90,11 @@ class Hierarchy:
                 value=self.levels[level - 1].labels[int(below[split[0]])].as_py(),
             )
         return parent
+
+    @property
+    def made_by(self) -> str:
+        """What made it, for people to read: "bands(5, 10, 20)"; empty where no builder did."""
+        return "" if self.recipe is None else str(self.recipe)
 
     @property
     def height(self) -> int:
@@ -252,7 +258,9 @@ class Taxonomy(Builder):
             ladders.append([text or None for text in missing])
         levels = list(zip(*ladders, strict=True))[1:-1]
         steps = [by_label(pa.array(level, pa.string())) for level in levels]
-        return from_steps(column, v.texts(values), steps, declared=declared, made_by=f"taxonomy({self.source})")
+        return from_steps(
+            column, v.texts(values), steps, declared=declared, recipe=Recipe("taxonomy", source=self.source)
+        )
 
 
 def taxonomy(path_or_rows: str | Path | Iterable[Sequence[object]]) -> Builder:

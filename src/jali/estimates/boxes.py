@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, added, combine, owners
 from jali.core.formats import to_native
 from jali.cover.cover import DECLARE
-from jali.cover.domain import plain
+from jali.cover.sets import plain
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of, undetermined
 from jali.estimates.cells import joint_table, listed, summed
 from jali.estimates.conditions import BoxColumn, assumed, by_column, expanded, unknown
 from jali.estimates.factored import Separate
-from jali.query.algebra import Condition, Constant, Test, columns, simplify, tests
+from jali.query.algebra import columns, simplify, tests
 from jali.query.match import Patterns
+from jali.query.tree import Condition, Constant, Test
 
 __all__ = ["BoxColumn", "BoxEstimate", "encoded"]
 

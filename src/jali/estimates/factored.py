@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, combine, runs_of
 from jali.estimates.base import keep
 from jali.estimates.conditions import BoxColumn, Fits, Truth, fitting_boxes, rests_on, truth_of
-from jali.query.algebra import Condition
+from jali.query.tree import Condition
 
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too

@@ -26,8 +26,9 @@ from jali.core.arrays import (
 )
 from jali.core.programs import largest_flow
 from jali.errors import InputError
-from jali.estimates.boxes import BoxColumn, BoxEstimate, encoded
+from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.cells import LARGEST
+from jali.estimates.conditions import BoxColumn
 from jali.estimates.hits import Density, hits_of, summed_at
 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables

@@ -15,8 +15,8 @@ from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owner
 from jali.cover.cover import DECLARE
 from jali.errors import InputError, nearest
 from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
-from jali.estimates.boxes import BoxColumn, BoxEstimate
-from jali.estimates.conditions import Fits, assumed, by_column, fitting, split
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.conditions import BoxColumn, Fits, assumed, by_column, fitting, split
 from jali.estimates.factored import Separate
 from jali.estimates.link_join import (
     ByValue,
@@ -27,7 +27,8 @@ from jali.estimates.link_join import (
     most_dealt,
     shuffled_within,
 )
-from jali.query.algebra import Condition, Constant, columns, simplify, tests
+from jali.query.algebra import columns, simplify, tests
+from jali.query.tree import Condition, Constant
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]

@@ -13,14 +13,15 @@ import pyarrow.compute as pc
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, owners, portions, runs_of, starts
 from jali.cover.cover import DECLARE, Cover
-from jali.cover.domain import comparable
+from jali.cover.sets import comparable
 from jali.errors import InputError, UndeterminedError, nearest
 from jali.estimates.base import Count, condition_of, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import LinkedEstimate
-from jali.query.algebra import Condition, columns
+from jali.query.algebra import columns
 from jali.query.match import numbered
+from jali.query.tree import Condition
 
 LARGEST = 1 << 26  # pairs of nodes, and their members
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +12,18 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, added, starts
 from jali.core.costs import average_size, covered_share, discernibility, granularity, kl_of_shares, loss
 from jali.cover.cover import Cover
-from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
-from jali.encoding.hierarchy import Builder, Taxonomy
+from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
-from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.conditions import BoxColumn
 from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
-from jali.releases.column import Published
+from jali.releases.column import Published, holder_cover
 from jali.releases.generalized import Generalized
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.buckets import Buckets
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import holder_cover
 
 
 @dataclass(frozen=True)
@@ -185,57 +182,4 @@ def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEst
 
 def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
-    try:
-        return {column.name: _builder(column) for column in release.of_role("quasi")}
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, AssertionError, SyntaxError):
-        what = "the manifest does not say how the quasi-identifiers are read"
-        raise InputError(what, do="get the release again, or name the job it was published with") from None
-
-
-def _builder(column: Published) -> Builder:
-    facts = column.facts
-    assert facts is not None
-    if column.generalized_by_group:
-        return _displayed(column)
-    made_by = str(facts["made_by"])
-    if made_by.startswith("bands("):
-        return Bands(*_bands_arguments(made_by))
-    if made_by == "mask()":
-        return Mask()
-    if made_by == "dates()":
-        return Dates()
-    if facts["declared"]:
-        return _taxonomy(column.name, facts)
-    return Suppress() if made_by == "suppress()" else Automatic()
-
-
-def _bands_arguments(made_by: str) -> tuple[Any, ...]:
-    call = ast.parse(made_by, mode="eval").body
-    assert isinstance(call, ast.Call)
-    named = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
-    widths = tuple(ast.literal_eval(argument) for argument in call.args)
-    return widths, named.get("origin", 0), named.get("low"), named.get("high")
-
-
-def _taxonomy(name: str, facts: Mapping[str, Any]) -> Taxonomy:
-    """Leaves and the published level with all above it; finer levels were not published."""
-    rows = []
-    for leaf, node in zip(facts["leaves"], facts["leaf_nodes"], strict=True):
-        if leaf is None:
-            continue
-        row, at = [leaf], node
-        for level in facts["levels"]:
-            if level["level"] > 0:
-                row.append(level["labels"][at])
-            at = level["parents"][at] if "parents" in level else 0
-        rows.append(tuple("" if text is None else text for text in row))
-    return Taxonomy(tuple(rows), name)
-
-
-def _displayed(column: Published) -> Builder:
-    """For a column that each group shows in its own way its values are enough, and which of them a label covers."""
-    facts = column.facts
-    assert facts is not None
-    if facts.get("declared", facts["display"] == "taxonomy") and "leaves" in facts:
-        return Taxonomy(tuple((leaf, "*") for leaf in facts["leaves"] if leaf is not None), column.name)
-    return Mask() if facts.get("made_by") == "mask" else Suppress()
+    return {column.name: column.facts.builder(column.name) for column in release.of_role("quasi") if column.facts}

@@ -27,13 +27,13 @@ from jali.measures.reconstruction import Asked, matching
 from jali.measures.rules import CONFIDENCE, SUPPORT, Classified, RuleErrors
 from jali.principles.base import whole_number
 from jali.releases.base import Release
+from jali.releases.column import holder_cover
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.buckets import Buckets
 from jali.releases.load import release_of
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import holder_cover
 from jali.releases.summary import an
 
 

@@ -19,7 +19,7 @@ from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate, generator
 from jali.principles.base import exact, whole_number
-from jali.query.algebra import And, Condition, Test
+from jali.query.tree import And, Condition, Test
 
 _AT_ONCE = 1 << 24  # truth values held at a time
 

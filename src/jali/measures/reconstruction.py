@@ -15,8 +15,9 @@ from jali.core.arrays import Floats, Ints, combine
 from jali.cover.cover import Cover
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
-from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.boxes import BoxEstimate
 from jali.estimates.cells import summed
+from jali.estimates.conditions import BoxColumn
 from jali.measures.rules import classified, require_classifier, rule_errors, share_of
 from jali.releases.generalized import Generalized
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine
-from jali.cover.domain import plain
+from jali.cover.sets import plain
 from jali.encoding import values as v
 from jali.encoding.table import Table
 from jali.encoding.values import as_kind, texts

@@ -27,7 +27,8 @@ from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
 from jali.search.anatomy import deal, dealing
 from jali.search.common import require_feasible
 from jali.search.lattice.lattice import Lattice, Node
-from jali.search.mondrian.mondrian import Mode, Split, mondrian, require_cuts
+from jali.search.mondrian.mondrian import mondrian, require_cuts
+from jali.search.mondrian.plan import Mode, Split
 
 WAYS = ("anatomy", "partition")
 DRIVERS = (FrequencyDiversity, DistinctDiversity, Safety)

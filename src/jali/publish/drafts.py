@@ -15,7 +15,7 @@ from jali.core.formats import free_name
 from jali.core.progress import Step
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
-from jali.estimates.boxes import BoxColumn
+from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import LinkedEstimate
 from jali.measures.holder import bucket_costs, divergence
 from jali.principles import KAnonymity
@@ -24,15 +24,15 @@ from jali.principles.base import show as show_level
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order
-from jali.releases.column import Published, publish_exact
+from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
-from jali.releases.nodes import holder_cover
 from jali.search.anatomy import deal, dealing
 from jali.search.hilbert import batches_along
-from jali.search.mondrian.mondrian import Split, mondrian
+from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian.plan import Split
 from jali.search.recode.plan import RecodeShow
 from jali.search.recode.recode import recode_groups
 

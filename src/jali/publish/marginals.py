@@ -25,10 +25,10 @@ from jali.publish.checks import only_present, require_table, require_two
 from jali.publish.generalize import manifest_of
 from jali.releases.base import Manifest, Release
 from jali.releases.chains import publish_chain
+from jali.releases.column import node_numbers
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.load import load
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
 
 

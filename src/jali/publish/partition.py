@@ -1,11 +1,12 @@
-"""partition: a table cut into boxes that keep every promise."""
+"""partition and recode: groups that follow the people of a table, each shown by its own values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
 from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import budget_of, only_present, require_table, require_two
@@ -21,12 +22,14 @@ from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.base import fresh_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
-from jali.releases.generalized import Partitioned, Requirement
+from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition
-from jali.search.mondrian.mondrian import Mode, Similarity, Split, mondrian, require_cuts
-from jali.search.recode.recode import standouts
+from jali.search.mondrian.mondrian import Boxes, mondrian, require_cuts
+from jali.search.mondrian.plan import Mode, Similarity, Split
+from jali.search.recode.plan import PEELS, SHOWS, Objective, Peel, RecodeShow
+from jali.search.recode.recode import Recoding, recode_groups, standouts
 from jali.search.recode.search import Search
 
 Kind = TypeVar("Kind", bound=Partitioned)
@@ -63,8 +66,8 @@ def of_groups(
         origin=table.origin,
     )
     release.remember(order, table.records)
-    told = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
-    release.manifest = replace(release.manifest, counts=told)
+    counts = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
+    release.manifest = replace(release.manifest, counts=counts)
     costs = vars(holder_costs(release, table, table.domain))
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     release.manifest = replace(release.manifest, metrics=metrics)
@@ -90,6 +93,23 @@ def _partition(table: Table, shown: NDArray[np.int32], groups: int) -> Partition
     return Partition(group, groups, {})
 
 
+class _Asked(NamedTuple):
+    """A table, and how its groups are published whichever they are."""
+
+    table: Table
+    principles: tuple[Principle, ...]
+    method: Mapping[str, Any]
+    shows: Mapping[str, Show]
+    shift: Shift
+
+    def release(self, kind: type[Kind], group: Ints, groups: int, checked: int) -> Kind:
+        """The release of these groups; `checked` is how many groups the search has judged."""
+        how: Any = {"method": self.method, "shows": self.shows, "shift": self.shift}
+        made = of_groups(kind, self.table, group, groups, self.principles, **how)
+        made.search = {"checked": checked}
+        return made
+
+
 def partition(
     table: Table,
     principles: Requirement,
@@ -108,50 +128,54 @@ def partition(
 
     `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
     column is cut first: "range", "entropy" or "kl", where `similarity="pdf"` compares groups by their distributions and
-    not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval",
-    "set" or "pdf", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as
-    sets. With "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over
-    what it starts from ("taxonomy": its node, "set": its values) and that.
+    not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval", "set" or "pdf", for all
+    columns or by column; by default numbers as intervals, words by their taxonomy, else as sets. With "pdf" a cell is
+    the distribution in its group, or with `towards` below 1 one between even shares over what it starts from
+    ("taxonomy": its node, "set": its values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     """
     require_table("partition", table)
-    required = principles_of(principles)
-    share = budget_of(suppress)
+    required, share = principles_of(principles), budget_of(suppress)
     require_cuts(mode, split, similarity)
     require_two(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
+    _require_cut(table, required, mode, share)
+    shift = shift_of(shows, towards, start)
+    method: dict[str, Any] = {"name": "partition", "mode": mode, "split": split, "show": shows}
+    method |= {"suppress": str(suppress)} | ({"similarity": similarity} if split == "kl" else {})
+    method |= shift.to_dict() if "pdf" in shows.values() else {}
+    asked = _Asked(table, required, method, shows, shift)
+    with watched("partitioning", on_step) as step:
+        options: Any = {"mode": mode, "split": split, "similarity": similarity, "threads": threads}
+        cut = partial(mondrian, table, required, **options, on_step=step)
+        return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
+
+
+def _require_cut(table: Table, required: tuple[Principle, ...], mode: Mode, share: Fraction) -> None:
     if mode == "relaxed" and table.person is not None:
         raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
     if share and any(p.scope == "table" for p in required):
         raise InputError("a principle about all groups at once allows no suppression here", do="leave out suppress")
-    shift = shift_of(shows, towards, start)
-    method = {"name": "partition", "mode": mode, "split": split, "show": shows, "suppress": str(suppress)}
-    method |= {"similarity": similarity} if split == "kl" else {}
-    method |= shift.to_dict() if "pdf" in shows.values() else {}
-    options: Any = {"mode": mode, "split": split, "similarity": similarity, "threads": threads}
 
-    with watched("partitioning", on_step) as step:
 
-        def made(hidden: Bools | None) -> Partitioned:
-            boxes = mondrian(table, required, **options, on_step=step, hidden=hidden)
-            group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
-            assert group is not None
-            release = of_groups(
-                Partitioned, table, group, boxes.groups, required, method=method, shows=shows, shift=shift
-            )
-            release.search = {"checked": boxes.checked}
-            return release
-
-        release = made(None)
-        for hidden in _candidates(table, required, int(share * table.rows), step):
-            try:
-                other = made(hidden)
-            except InfeasibleError:  # some groups would be shown alike, and break a promise together
-                continue
-            if other.manifest.counts["suppressed"] and _cost(other) < _cost(release):
-                release = other
+def _best_cut(asked: _Asked, cut: Callable[..., Boxes], candidates: Iterable[Bools]) -> Partitioned:
+    """The release without suppressed combinations, or with those of a candidate where its KL-divergence is lower."""
+    release = _of_boxes(asked, cut(hidden=None))
+    for hidden in candidates:
+        try:
+            other = _of_boxes(asked, cut(hidden=hidden))
+        except InfeasibleError:  # some groups would be shown alike, and break a promise together
+            continue
+        if other.manifest.counts["suppressed"] and _cost(other) < _cost(release):
+            release = other
     return release
+
+
+def _of_boxes(asked: _Asked, boxes: Boxes) -> Partitioned:
+    group = boxes.row_group if boxes.group is None else boxes.group[asked.table.frequencies.row_combination]
+    assert group is not None
+    return asked.release(Partitioned, group, boxes.groups, boxes.checked)
 
 
 def _candidates(table: Table, principles: tuple[Principle, ...], budget: int, step: Step) -> Iterator[Bools]:
@@ -162,3 +186,64 @@ def _candidates(table: Table, principles: tuple[Principle, ...], budget: int, st
 
 def _cost(release: Partitioned) -> float:
     return round(release.manifest.metrics["kl"], 12)
+
+
+def recode(
+    table: Table,
+    principles: Requirement,
+    *,
+    objective: Objective = "kl",
+    peel: Peel = "size",
+    show: RecodeShow | Literal["pdf"] = "taxonomy",
+    towards: float | Fraction | None = None,
+    start: Start = "taxonomy",
+    suppress: float = 0.0,
+    on_step: Step | None = None,
+) -> Recoded:
+    """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
+
+    `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
+    alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
+    "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for which the
+    groups are sought as for sets; `towards` and `start` as in `partition`).
+    `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
+    first depends on sizes alone.
+    """
+    require_table("recode", table)
+    required = principles_of(principles)
+    budget = int(budget_of(suppress) * table.rows)
+    require_two(table)
+    table = only_present(table)
+    _require_show(show)
+    shift = shift_of({"": show}, towards, start)
+    shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)
+    method: dict[str, Any] = {
+        "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
+        "known_algorithm": KNOWN_ALGORITHM[peel] if one_of(peel, PEELS) else "",
+    }  # fmt: skip
+    method |= shift.to_dict() if show == "pdf" else {}
+    asked = _Asked(table, required, method, shows, shift)
+    with watched("recoding", on_step) as step:
+        options: Any = {"objective": objective, "show": "set" if show == "pdf" else show, "peel": peel}
+        sought = partial(recode_groups, table, required, **options, on_step=step)
+        release = _of_classes(asked, sought(budget=0))
+        if budget:
+            other = _of_classes(asked, sought(budget=budget))
+            # the search reckons KL as if boxes did not overlap: the releases say what it is
+            if objective == "granularity" or other.manifest.metrics["kl"] < release.manifest.metrics["kl"]:
+                release = other
+    return release
+
+
+def _require_show(show: object) -> None:
+    if not isinstance(show, str):
+        got = f"show={told(show)!r}"
+        raise InputError("recode shows all columns alike", got=got, do='give one display: show="pdf"')
+    if show not in (*SHOWS, "pdf"):
+        raise InputError(f'no show "{show}"', do=nearest(show, (*SHOWS, "pdf")))
+
+
+def _of_classes(asked: _Asked, found: Recoding) -> Recoded:
+    groups = found.groups - found.suppressed
+    group = found.group[asked.table.frequencies.row_combination]
+    return asked.release(Recoded, np.where(group < groups, group, -1), groups, found.checked)

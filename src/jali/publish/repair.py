@@ -18,8 +18,8 @@ from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
 from jali.publish.generalize import WEIGHT_DIGITS
 from jali.releases.base import Manifest, Release, fresh_order
-from jali.releases.column import Published, trimmed
-from jali.releases.covers import cover_of
+from jali.releases.column import Published
+from jali.releases.facts import LevelFacts
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.load import release_of
 from jali.releases.summary import an
@@ -160,7 +160,7 @@ def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...
 
 def _hide(column: Published, rows: NDArray[np.bool_]) -> Published:
     """The column with * in these rows; nodes that no longer occur leave no trace."""
-    assert column.facts is not None
+    assert isinstance(column.facts, LevelFacts)
     labels, root = column.labels, column.cover_root
     if root is None and rows.any():
         if ROOT in labels.to_pylist():
@@ -176,11 +176,10 @@ def _hide(column: Published, rows: NDArray[np.bool_]) -> Published:
     new_root = int(renumber[root]) if root is not None and renumber[root] >= 0 else None
     labels = labels.take(pa.array(used))
     shown = {label for node, label in enumerate(labels.to_pylist()) if node != new_root}
-    declared = column.facts["declared"]
-    named = column.facts["levels"][0]["labels"]
-    kept = [i for i, label in enumerate(named) if label in shown or (declared and label is not None)]
-    facts = trimmed(column.facts, kept)
-    cover = cover_of(facts, labels, new_root, column.kind)
+    declared = column.facts.declared
+    kept = [i for i, text in enumerate(column.facts.cells) if text in shown or (declared and text is not None)]
+    facts = column.facts.trimmed(kept)
+    cover = facts.cover(labels, new_root, column.kind)
     return replace(column, labels=labels, codes=renumber[codes], cover=cover, facts=facts, cover_root=new_root)
 
 

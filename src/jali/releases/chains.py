@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints, counted
+from jali.core.arrays import counted
 from jali.core.charts import Picture
 from jali.core.text import printable
 from jali.cover.cover import Cover
@@ -23,8 +23,8 @@ from jali.graphical.estimate import MarginalColumn
 from jali.graphical.marginal import ABSENT, Attribute, Marginal
 from jali.graphical.maxent import Tree, finest
 from jali.principles.counts import Sensitive
-from jali.releases.column import Published, hierarchy_facts
-from jali.releases.covers import cover_of
+from jali.releases.column import Judged, Published, judged_dict, judged_of
+from jali.releases.facts import LevelFacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +43,23 @@ class Chain:
     levels: tuple[int, ...]  # as the table numbers them
     labels: tuple[tuple[str | None, ...], ...]  # (levels, nodes)
     parents: tuple[tuple[int, ...], ...]  # parents[i][node of level i] → node of level i + 1
-    facts: Mapping[str, Any]  # of the hierarchy below the finest level, or of the sensitive values
-    cover: Cover
+    facts: LevelFacts | Judged  # from the finest published level upward, or what a sensitive column is judged by
+
+    def __post_init__(self) -> None:
+        if len(self.levels) != len(self.labels) or len(self.parents) != max(len(self.levels) - 1, 0):
+            raise ValueError("the levels of a column do not fit each other")
+        if self.role == "sensitive" and self.labels and len(self.judged[1]) != len(self.labels[0]):
+            raise ValueError("the values are not judged one by one")
+
+    @cached_property
+    def cover(self) -> Cover:
+        """What the finest nodes stand for."""
+        labels = pa.array(self.labels[0] if self.labels else [ROOT], pa.string())
+        if self.role == "quasi":
+            return self.hierarchy.cover(labels, None if self.labels else 0, self.kind)
+        if not self.labels:
+            return Cover.unknown(1, kind=self.kind)
+        return Cover.exact(v.as_kind(self.name, labels, self.kind))
 
     @property
     def attribute(self) -> Attribute:
@@ -71,14 +86,19 @@ class Chain:
             judged = self.judged if self.labels else None
             return Published(self.name, "sensitive", self.kind, labels, none, self.cover, judged=judged)
         root = None if self.labels else 0
-        return Published(self.name, "quasi", self.kind, labels, none, self.cover, level, dict(self.facts), None, root)
+        return Published(self.name, "quasi", self.kind, labels, none, self.cover, level, self.hierarchy, None, root)
 
     @property
-    def judged(self) -> tuple[Sensitive, Ints]:
+    def hierarchy(self) -> LevelFacts:
+        """The facts of a quasi-identifier."""
+        assert isinstance(self.facts, LevelFacts)
+        return self.facts
+
+    @property
+    def judged(self) -> Judged:
         """A sensitive column as principles see it, and the judged value of each node."""
-        tree = tuple(np.asarray(level, dtype=np.int64) for level in self.facts["judged_tree"])
-        sensitive = Sensitive(self.name, tuple(self.facts["judged_values"]), self.facts["ordered"], tree)
-        return sensitive, np.asarray(self.facts["judged_as"], dtype=np.int64)
+        assert not isinstance(self.facts, LevelFacts)
+        return self.facts
 
     def like(self, level: int) -> str:
         """How the column is called at a published level: age; where it has several, exact age, age like [20, 29]."""
@@ -89,6 +109,11 @@ class Chain:
 
     def to_dict(self) -> dict[str, Any]:
         """What the manifest says of the column; `chain_of` reads it back."""
+        if self.role == "sensitive":
+            sensitive, of_node = self.judged
+            facts = judged_dict(sensitive) | {"judged_as": of_node.tolist()}
+        else:
+            facts = self.hierarchy.to_dict()
         return {
             "name": self.name,
             "role": self.role,
@@ -96,7 +121,7 @@ class Chain:
             "levels": list(self.levels),
             "labels": [list(labels) for labels in self.labels],
             "parents": [list(step) for step in self.parents],
-            "facts": dict(self.facts),
+            "facts": facts,
         }
 
 
@@ -118,48 +143,30 @@ def publish_chain(column: Column, levels: Sequence[int]) -> Chain:
         parents.append(np.searchsorted(over, step[nodes]).tolist())
     first = shown[0] if shown else hierarchy.height
     own = used[0] if shown else np.zeros(1, dtype=np.int64)
-    facts = hierarchy_facts(hierarchy, first, own)
-    return chain_of({
-        "name": column.name, "role": "quasi", "kind": column.kind, "levels": shown, "labels": labels,
-        "parents": parents, "facts": facts,
-    })  # fmt: skip
+    facts = LevelFacts.of(hierarchy, first, own)
+    named = tuple(map(tuple, labels)), tuple(map(tuple, parents))
+    return Chain(column.name, "quasi", column.kind, tuple(shown), *named, facts)
 
 
 def _published_sensitive(column: Column, *, shown: bool) -> Chain:
     """A sensitive column with the values that occur; of one that no marginal has nothing is told but its name."""
     used = np.flatnonzero(column.present) if shown else np.zeros(0, dtype=np.int64)
     judged, mapping = column.sensitive() if shown else (Sensitive(column.name, ()), used)
-    return chain_of({
-        "name": column.name, "role": "sensitive", "kind": column.kind, "levels": [0] if shown else [],
-        "labels": [column.labels.take(pa.array(used)).to_pylist()] if shown else [], "parents": [],
-        "facts": {
-            "ordered": judged.ordered, "judged_values": list(judged.labels),
-            "judged_tree": [level.tolist() for level in judged.tree], "judged_as": mapping[used].tolist(),
-        },
-    })  # fmt: skip
+    labels = (tuple(column.labels.take(pa.array(used)).to_pylist()),) if shown else ()
+    levels = (0,) if shown else ()
+    return Chain(column.name, "sensitive", column.kind, levels, labels, (), (judged, mapping[used]))
 
 
 def chain_of(told: Mapping[str, Any]) -> Chain:
     """The column that the manifest describes."""
-    labels = tuple(tuple(own) for own in told["labels"])
-    kind: v.Kind = told["kind"]
+    facts: LevelFacts | Judged
     if told["role"] == "sensitive":
-        values = pa.array(labels[0], pa.string()) if labels else None
-        cover = Cover.unknown(1, kind=kind) if values is None else Cover.exact(v.as_kind(told["name"], values, kind))
-    elif labels:
-        cover = cover_of(told["facts"], pa.array(labels[0], pa.string()), None, kind)
+        facts = judged_of(told["name"], told["facts"], told["facts"]["judged_as"])
     else:
-        cover = cover_of(told["facts"], pa.array([ROOT], pa.string()), 0, kind)
-    parents = tuple(tuple(step) for step in told["parents"])
+        facts = LevelFacts.from_dict(told["facts"])
+    labels, parents = (tuple(map(tuple, told[name])) for name in ("labels", "parents"))
     levels = tuple(int(level) for level in told["levels"])
-    if len(levels) != len(labels) or len(parents) != max(len(levels) - 1, 0):
-        raise ValueError("the levels of a column do not fit each other")
-    made = Chain(told["name"], told["role"], kind, levels, labels, parents, told["facts"], cover)
-    if made.role == "sensitive" and labels:
-        judged, of_node = made.judged
-        if of_node.shape != (len(labels[0]),) or not bool(((of_node >= 0) & (of_node < len(judged))).all()):
-            raise ValueError("a value is judged as one that is not there")
-    return made
+    return Chain(told["name"], told["role"], told["kind"], levels, labels, parents, facts)
 
 
 LETTER, ROW, PAD, STEP = 7, 20, 12, 36

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
-from jali.encoding.table import Column, Role
+from jali.encoding.table import Column, Domain, Role
 from jali.errors import InputError
 from jali.principles.counts import Sensitive
-from jali.releases.covers import cover_of, display_cover
-from jali.releases.pdf import require_same_words
+from jali.releases.facts import LevelFacts
+from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
+from jali.releases.pdf import PdfFacts
+
+Judged = tuple[Sensitive, Ints]
+"""A sensitive column as principles see it, and the judged value of each node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +36,19 @@ class Published:
     codes: NDArray[np.integer]  # (rows,) nodes
     cover: Cover
     level: int = 0
-    facts: dict[str, Any] | None = None  # the hierarchy's part in the manifest
-    judged: tuple[Sensitive, Ints] | None = None  # a sensitive column as judged: its values, and that of each node
+    facts: LevelFacts | GroupFacts | None = None  # what is said of a quasi-identifier
+    judged: Judged | None = None  # a sensitive column as judged: its values, and that of each node
     cover_root: int | None = None  # the node that stands for everything: *
 
     @property
     def generalized_by_group(self) -> bool:
         """Whether each group shows the column in its own way, not the whole table at one level."""
-        return self.facts is not None and "display" in self.facts
+        return isinstance(self.facts, GroupFacts)
+
+    @property
+    def distributions(self) -> PdfFacts | None:
+        """The facts of a column whose cells show distributions; None for every other column."""
+        return self.facts if isinstance(self.facts, PdfFacts) else None
 
     def shown(self, order: slice | None = None) -> pa.Array:
         """The cells: numbers and dates where every cell is an exact value, otherwise text."""
@@ -51,25 +60,13 @@ class Published:
 
     def to_dict(self) -> dict[str, Any]:
         """What the manifest says of the column; `restored` reads it back."""
-        facts: dict[str, Any] = {"name": self.name, "role": self.role, "kind": self.kind}
+        told: dict[str, Any] = {"name": self.name, "role": self.role, "kind": self.kind}
         if self.role == "quasi":
-            facts |= {"level": self.level, "hierarchy": self.facts}
+            told |= {"level": self.level, "hierarchy": None if self.facts is None else self.facts.to_dict()}
         if self.judged is not None:
-            judged, of_node = self.judged
-            facts |= {
-                "ordered": judged.ordered,
-                "judged_values": list(judged.labels),
-                "judged_tree": [level.tolist() for level in judged.tree],
-                "values": self.labels.to_pylist(),
-                "judged_as": of_node.tolist(),
-            }
-        return facts
-
-
-def _labels_of(hierarchy: Mapping[str, Any]) -> list[str | None]:
-    """What the cells of a saved quasi-identifier may say."""
-    labels: list[str | None] = hierarchy["labels"] if "display" in hierarchy else hierarchy["levels"][0]["labels"]
-    return labels
+            sensitive, of_node = self.judged
+            told |= judged_dict(sensitive) | {"values": self.labels.to_pylist(), "judged_as": of_node.tolist()}
+        return told
 
 
 def compact(codes: NDArray[np.integer], nodes: int) -> tuple[NDArray[np.integer], Ints]:
@@ -105,8 +102,8 @@ def publish_quasi(column: Column, level: int, hidden: NDArray[np.bool_] | None) 
     elif level == hierarchy.height:
         root = 0
         labels = pa.array([ROOT], pa.string())
-    facts = hierarchy_facts(hierarchy, level, own)
-    cover = cover_of(facts, labels, root, column.kind)
+    facts = LevelFacts.of(hierarchy, level, own)
+    cover = facts.cover(labels, root, column.kind)
     return Published(column.name, "quasi", column.kind, labels, codes, cover, level, facts, None, root)
 
 
@@ -123,50 +120,50 @@ def publish_exact(column: Column) -> Published:
     return Published(column.name, column.role, column.kind, labels, codes, cover, 0, None, judged)
 
 
-def restored(facts: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
-    """The column that was saved with these facts."""
-    name, role, kind = facts["name"], facts["role"], facts["kind"]
-    known = _labels_of(facts["hierarchy"]) if role == "quasi" else facts.get("values", [])
-    labels, codes = _encoded(column, known)
+def restored(told: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
+    """The column that was saved, and of which the manifest says this."""
+    name, role, kind = told["name"], told["role"], told["kind"]
     if role == "quasi":
-        hierarchy = facts["hierarchy"]
-        _require_nodes(hierarchy)
-        texts = labels.to_pylist()
-        if "display" in hierarchy:
-            if hierarchy["display"] == "pdf":
-                require_same_words(hierarchy)
-            stands = hierarchy["display"] == "taxonomy" or hierarchy.get("hidden")
-            shown_root = texts.index(ROOT) if stands and ROOT in texts else None
-            cover = display_cover(hierarchy, labels, kind)
-            return Published(name, role, kind, labels, codes, cover, 0, hierarchy, None, shown_root)
-        is_root = ROOT in texts and (len(hierarchy["levels"]) == 1 or ROOT not in hierarchy["levels"][0]["labels"])
-        root = texts.index(ROOT) if is_root else None
-        cover = cover_of(hierarchy, labels, root, kind)
-        return Published(name, role, kind, labels, codes, cover, facts["level"], hierarchy, None, root)
+        facts = facts_of(told["hierarchy"])
+        labels, codes = _encoded(column, facts.cells)
+        root = facts.root(labels.to_pylist())
+        level = told["level"] if isinstance(facts, LevelFacts) else 0
+        return Published(name, role, kind, labels, codes, facts.cover(labels, root, kind), level, facts, None, root)
+    labels, codes = _encoded(column, told.get("values", []))
     cover = Cover.exact(v.as_kind(name, labels, kind))
     if role != "sensitive":
         return Published(name, role, kind, labels, codes, cover)
-    tree = tuple(np.asarray(level, dtype=np.int64) for level in facts["judged_tree"])
-    sensitive = Sensitive(name, tuple(facts["judged_values"]), facts["ordered"], tree)
-    number = dict(zip(facts["values"], facts["judged_as"], strict=True))
-    of_node = np.array([number[label] for label in labels.to_pylist()], dtype=np.int64)
-    if len(of_node) and not 0 <= of_node.min() <= of_node.max() < len(sensitive):
+    number = dict(zip(told["values"], told["judged_as"], strict=True))
+    judged = judged_of(name, told, [number[label] for label in labels.to_pylist()])
+    return Published(name, role, kind, labels, codes, cover, judged=judged)
+
+
+def facts_of(told: Mapping[str, Any]) -> LevelFacts | GroupFacts:
+    """What a manifest says of a quasi-identifier; a ValueError, KeyError or TypeError for nonsense."""
+    if "display" not in told:
+        return LevelFacts.from_dict(told)
+    kinds: dict[str, type[NodeFacts | IntervalFacts | SetFacts]]
+    kinds = {kind.display: kind for kind in (NodeFacts, IntervalFacts, SetFacts, PdfFacts)}
+    return kinds[told["display"]].from_dict(told)
+
+
+def judged_dict(sensitive: Sensitive) -> dict[str, Any]:
+    """What the manifest says of the values that a sensitive column is judged by."""
+    return {
+        "ordered": sensitive.ordered,
+        "judged_values": list(sensitive.labels),
+        "judged_tree": [level.tolist() for level in sensitive.tree],
+    }
+
+
+def judged_of(name: str, told: Mapping[str, Any], of_node: Sequence[int]) -> Judged:
+    """The judged values in a manifest, and that of each node; a ValueError where a node's value is not among them."""
+    tree = tuple(np.asarray(level, dtype=np.int64) for level in told["judged_tree"])
+    sensitive = Sensitive(name, tuple(told["judged_values"]), told["ordered"], tree)
+    node = np.asarray(of_node, dtype=np.int64)
+    if node.ndim != 1 or not bool(((node >= 0) & (node < len(sensitive))).all()):
         raise ValueError("a value is judged as one that is not there")
-    return Published(name, role, kind, labels, codes, cover, judged=(sensitive, of_node))
-
-
-def _require_nodes(hierarchy: Mapping[str, Any]) -> None:
-    """Raise ValueError where a node of a saved hierarchy is named by no text, or has a member that is no leaf."""
-    above = [label for level in hierarchy.get("levels", ()) for label in level["labels"]]
-    named = [*above, *hierarchy.get("labels", ()), *hierarchy.get("leaves", ())]
-    if not all(name is None or isinstance(name, str) for name in named):
-        raise ValueError("a node has a name that is no text")
-    members = [member for node in hierarchy.get("members", ()) for member in node]
-    if not all(isinstance(member, int) and 0 <= member < len(hierarchy["leaves"]) for member in members):
-        raise ValueError("a member of a node is no leaf")
-    for key in {"low", "high", "missing"} & set(hierarchy):
-        if not isinstance(hierarchy[key], list) or len(hierarchy[key]) != len(hierarchy["labels"]):
-            raise ValueError("the nodes do not have a bound each")
+    return sensitive, node
 
 
 def whole_numbers(column: pa.ChunkedArray) -> Ints:
@@ -177,7 +174,7 @@ def whole_numbers(column: pa.ChunkedArray) -> Ints:
     return found
 
 
-def _encoded(column: pa.ChunkedArray, known: list[str | None]) -> tuple[pa.Array, NDArray[np.integer]]:
+def _encoded(column: pa.ChunkedArray, known: Sequence[str | None]) -> tuple[pa.Array, NDArray[np.integer]]:
     """The distinct texts of a column in the order of the known ones, and the code of each row."""
     if not pa.types.is_dictionary(column.type):
         column = v.texts(column.combine_chunks()) if column.num_chunks else column.cast(pa.string())
@@ -195,82 +192,58 @@ def _encoded(column: pa.ChunkedArray, known: list[str | None]) -> tuple[pa.Array
     return labels.take(pa.array(order)), rank[indices.to_numpy(zero_copy_only=False)].astype(np.int32)
 
 
-def hierarchy_facts(hierarchy: Hierarchy, level: int, used: Ints) -> dict[str, Any]:
-    """What the manifest says of a hierarchy: nodes at or above the published level, leaves only where declared.
-
-    All of it follows from what is published and from what the caller declared, nothing from suppressed rows.
-    """
-    levels = []
-    for number in range(level, hierarchy.height + 1):
-        here = hierarchy.levels[number]
-        facts: dict[str, Any] = {"level": number, "labels": here.texts() if number < hierarchy.height else [ROOT]}
-        if here.low is not None and here.high is not None:
-            facts["low"] = [None if np.isnan(x) else x for x in here.low.tolist()]
-            facts["high"] = [None if np.isnan(x) else x for x in here.high.tolist()]
-        if number < hierarchy.height:
-            facts["parents"] = hierarchy.parents[number].tolist()
-        levels.append(facts)
-    result: dict[str, Any] = {
-        "made_by": _made_by(hierarchy, level),
-        "declared": hierarchy.declared,
-        "chosen": hierarchy.chosen,
-        "whole": hierarchy.whole,
-        "levels": levels,
-    }
-    if hierarchy.declared:
-        result["leaves"] = hierarchy.levels[0].texts()
-        result["leaf_nodes"] = hierarchy.maps[level].tolist()
-        declared = {node for node, label in enumerate(levels[0]["labels"]) if label is not None}
-        return trimmed(result, sorted(declared | set(used.tolist())))
-    return _without_hints(trimmed(result, used.tolist()))
+# What the cells are for the holder of the table.
 
 
-def _made_by(hierarchy: Hierarchy, level: int) -> str:
-    if hierarchy.made_by.startswith("taxonomy"):
-        return "taxonomy"  # not the name of somebody's file
-    if hierarchy.chosen and level in (0, hierarchy.height) and hierarchy.made_by.startswith("bands"):
-        return ""  # widths that jali chose follow the values, and here nothing is shown of them
-    return hierarchy.made_by
+def holder_sets(published: Published, column: Column) -> tuple[Ints, Ints]:
+    """Which values of the holder's column each shown node covers: (nodes + 1,) starts and members."""
+    facts = published.facts
+    assert isinstance(facts, GroupFacts)
+    covered, every = facts.covered(column), np.arange(len(column.values))
+    members = [every if node < 0 else covered(node) for node in facts.nodes_of(published.labels.to_pylist())]
+    start = starts([len(m) for m in members])
+    return start, np.concatenate(members).astype(np.int64)
 
 
-def trimmed(facts: Mapping[str, Any], kept: list[int]) -> dict[str, Any]:
-    """The facts with only these nodes of the published level, and what lies above them.
-
-    A missing value counts as declared only where it is shown.
-    """
-    levels, at = [], kept
-    for here in facts["levels"]:
-        here, last = dict(here), "parents" not in here  # noqa: PLW2901  # the caller's facts stay as they are
-        at = [0] if last else at
-        for key in {"labels", "low", "high"} & set(here):
-            here[key] = [here[key][i] for i in at]
-        if not last:
-            above = sorted({here["parents"][i] for i in at})
-            position = {node: i for i, node in enumerate(above)}
-            here["parents"] = [position[here["parents"][i]] for i in at]
-            at = above
-        levels.append(here)
-    result = dict(facts) | {"levels": levels}
-    if "leaves" in facts:
-        position = {node: i for i, node in enumerate([0] if len(levels) == 1 else kept)}
-        missing = len(levels) > 1 and None in levels[0]["labels"]
-        pairs = zip(facts["leaves"], facts["leaf_nodes"], strict=True)
-        leaves = [(leaf, position[node]) for leaf, node in pairs if leaf is not None or missing]
-        result |= {"leaves": [leaf for leaf, _ in leaves], "leaf_nodes": [node for _, node in leaves]}
-    return result
+def node_numbers(published: Published, column: Column) -> Ints:
+    """The published node of each value of the holder's column; -1 for a value that only * covers: (values,)."""
+    hierarchy = column.hierarchy
+    if hierarchy is None:
+        raise InputError(f'column "{column.name}" is not a quasi-identifier of this table')
+    labels = {label: node for node, label in enumerate(published.labels.to_pylist()) if node != published.cover_root}
+    level = _level(hierarchy, published, labels)
+    nodes = np.array([labels.get(label, -1) for label in hierarchy.levels[level].texts()], dtype=np.int64)
+    if level == hierarchy.height and published.cover_root is not None:
+        nodes[:] = published.cover_root
+    return nodes[hierarchy.maps[level]]
 
 
-def _without_hints(facts: dict[str, Any]) -> dict[str, Any]:
-    """Without levels whose number or width follows from values that are not shown."""
-    *below, root = facts["levels"]
-    if facts["chosen"]:  # bands that jali chose are as wide as all values together make them
-        below = [here | {"parents": [0] * len(here["labels"])} for here in below[:1]]
-    if facts["made_by"] == "mask()":  # there are as many levels as the longest text has letters, shown or not
-        steps: list[dict[str, Any]] = []
-        for here in below:
-            steps = steps[:-1] if steps and steps[-1]["labels"] == here["labels"] else steps
-            steps = [*steps, here]
-        first = facts["levels"][0]["level"]
-        below = [here | {"level": first + step} for step, here in enumerate(steps)]
-        root = root | {"level": first + len(steps)}
-    return facts | {"levels": [*below, root]}
+def _level(hierarchy: Hierarchy, published: Published, labels: Mapping[str | None, int]) -> int:
+    """The level whose nodes carry the published labels: the same number, unless finer levels were not kept."""
+    if not labels and isinstance(published.facts, LevelFacts) and published.facts.always_root:
+        return hierarchy.height
+    order = sorted(range(hierarchy.height + 1), key=lambda level: (level != published.level, level))
+    for level in order:
+        if set(labels) <= set(hierarchy.levels[level].texts()):
+            return level
+    raise InputError(
+        f'the values of column "{hierarchy.column}" in the release are not those of this table',
+        do="use the table that the release was made from, with the same hierarchies",
+    )
+
+
+def holder_cover(published: Published, column: Column, domain: Domain) -> Cover:
+    """What each shown cell covers, for the holder of the table, who knows every value and its hierarchy."""
+    mask = column.mask(domain)
+    values = column.values.filter(pa.array(mask))
+    if published.distributions is not None:
+        return published.distributions.holder_cover(published.labels, column, np.flatnonzero(mask))
+    if published.generalized_by_group:
+        start, member = holder_sets(published, column)
+        rank = np.cumsum(mask) - 1
+        kept = mask[member]
+        before = starts(kept)
+        return Cover.sets(values, before[start].astype(np.int64), rank[member[kept]].astype(np.int64))
+    nodes = node_numbers(published, column)
+    nodes = np.where(nodes == published.cover_root, -1, nodes) if published.cover_root is not None else nodes
+    return Cover.grouped(values, nodes[mask], len(published.labels), root=published.cover_root)

@@ -98,7 +98,7 @@ class Concealed(Generalized):
     def _with_leaves(self, column: Column) -> Column:
         """The column with all values that the cells of a saved release name."""
         shown = next((c for c in self.of_role("quasi") if c.name == column.name), None)
-        named = [] if shown is None or shown.facts is None else shown.facts.get("leaves", [])
+        named = () if shown is None or shown.facts is None else shown.facts.named or ()
         known = set(column.labels.to_pylist())
         more = [text for text in named if text not in known]
         if not more or column.declared:  # a declared domain is the same for both tables

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,8 @@ from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, one_of, told
 from jali.releases.column import Published, compact
-from jali.releases.covers import display_cover
+from jali.releases.facts import Bounds
+from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.search.common import Partition
 from jali.search.mondrian.plan import under_taxonomy
@@ -123,13 +124,14 @@ def _taxonomy(column: Column, found: Members) -> Published:
     below = {level: hierarchy.members(level) for level in {level for level, _ in nodes}}
     members = [below[level][node] for level, node in nodes]
     _require_distinct(column.name, texts, members)
-    facts: dict[str, Any] = {"display": "taxonomy", "made_by": _family(hierarchy.made_by), "labels": texts}
+    family = None if hierarchy.recipe is None else hierarchy.recipe.family
+    facts = NodeFacts(labels=tuple(texts), family=family, whole=hierarchy.whole)
     if hierarchy.declared:
-        facts["leaves"] = hierarchy.levels[0].texts()
-        facts["members"] = [m.tolist() for m in members]
+        named = tuple(tuple(m.tolist()) for m in members)
+        facts = replace(facts, leaves=tuple(hierarchy.levels[0].texts()), members=named)
     else:
-        facts |= _bounds(column, nodes)
-    return _published(column, texts, number.astype(np.int64)[found.records], facts)
+        facts = replace(facts, bounds=_bounds(column, nodes))
+    return _published(column, number.astype(np.int64)[found.records], facts)
 
 
 def _require_distinct(name: str, texts: list[str | None], members: list[Ints]) -> None:
@@ -144,16 +146,12 @@ def _require_distinct(name: str, texts: list[str | None], members: list[Ints]) -
         seen[text] = covered
 
 
-def _family(made_by: str) -> str:
-    return made_by.split("(", maxsplit=1)[0]
-
-
-def _bounds(column: Column, nodes: list[tuple[int, int]]) -> dict[str, Any]:
+def _bounds(column: Column, nodes: list[tuple[int, int]]) -> Bounds | None:
     """The intervals of a bands or dates hierarchy's nodes; the root's is what the other nodes span, if any is shown."""
     hierarchy, numbers = column.hierarchy, v.numbers(column.values)
     assert hierarchy is not None
     if column.kind not in ("number", "date") or numbers is None:
-        return {}
+        return None
     low, high = np.full(len(nodes), np.nan), np.full(len(nodes), np.nan)
     for index, (level, node) in enumerate(nodes):
         here = hierarchy.levels[level]
@@ -164,11 +162,7 @@ def _bounds(column: Column, nodes: list[tuple[int, int]]) -> dict[str, Any]:
     roots = [index for index, (level, _) in enumerate(nodes) if level == hierarchy.height]
     if not np.isnan(low).all():
         low[roots], high[roots] = np.nanmin(low), np.nanmax(high)
-    return {"low": _plain(low), "high": _plain(high), "whole": hierarchy.whole}
-
-
-def _plain(numbers: NDArray[np.float64]) -> list[float | None]:
-    return [None if np.isnan(x) else x for x in numbers.tolist()]
+    return Bounds.of(low, high)
 
 
 def _in_order(column: Column) -> tuple[NDArray[np.float64], Ints]:
@@ -215,11 +209,11 @@ def _intervals(column: Column, found: Members, *, crossing: bool) -> Published:
         lows.append(None if b < 0 else float(numbers[order[a]]))
         highs.append(None if b < 0 else float(numbers[order[b]]))
         holes.append(hole)
-    facts = {
-        "display": "interval", "labels": texts, "low": lows, "high": highs, "missing": holes,
-        "whole": bool(v.is_whole(column.values)),
-    } | ({"crossing": True} if crossing else {})  # fmt: skip
-    return _published(column, texts, number.reshape(-1).astype(np.int64)[records], facts)
+    facts = IntervalFacts(
+        labels=tuple(texts), bounds=Bounds(tuple(lows), tuple(highs)), missing=tuple(holes),
+        whole=bool(v.is_whole(column.values)), crossing=crossing,
+    )  # fmt: skip
+    return _published(column, number.reshape(-1).astype(np.int64)[records], facts)
 
 
 def _sets(column: Column, found: Members) -> Published:
@@ -231,14 +225,14 @@ def _sets(column: Column, found: Members) -> Published:
     of_group = np.array([numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in pairwise(start)])
     labels = column.labels.to_pylist()
     members = [np.frombuffer(key, dtype=np.int32) for key in numbers]
-    texts = [_set_text([labels[i] for i in m]) for m in members]
     used = np.unique(np.concatenate(members))
     position = {int(c): i for i, c in enumerate(used)}
-    facts = {
-        "display": "set", "labels": texts, "leaves": [labels[c] for c in used],
-        "members": [[position[int(c)] for c in m] for m in members],
-    }  # fmt: skip
-    return _published(column, texts, of_group.astype(np.int64)[found.records], facts)
+    facts = SetFacts(
+        labels=tuple(_set_text([labels[i] for i in m]) for m in members),
+        leaves=tuple(labels[c] for c in used),
+        members=tuple(tuple(position[int(c)] for c in m) for m in members),
+    )
+    return _published(column, of_group.astype(np.int64)[found.records], facts)
 
 
 def _distributions(column: Column, found: Members, shift: Shift, level: int | None) -> Published:
@@ -256,8 +250,8 @@ def _distributions(column: Column, found: Members, shift: Shift, level: int | No
 
 def publish_weights(column: Column, group: Ints, weights: Sequence[Mapping[int, int]]) -> Published:
     """A quasi-identifier as distributions: the weight of each code in each group; `group` is that of each record."""
-    texts, of_group, facts = pdf_facts(column, weights)
-    return _published(column, texts, of_group[group], facts)
+    facts, of_group = pdf_facts(column, weights)
+    return _published(column, of_group[group], facts)
 
 
 def _set_text(values: Sequence[str | None]) -> str | None:
@@ -278,25 +272,24 @@ def _named(label: str | None) -> str:
     return label if plain else json.dumps(label, ensure_ascii=False)
 
 
-def _published(column: Column, texts: list[str | None], nodes: NDArray[np.int64], facts: dict[str, Any]) -> Published:
-    codes, used = compact(nodes, len(texts))
-    assert len(used) == len(texts)
-    labels = pa.array(texts, pa.string())
-    cover = display_cover(facts, labels, column.kind)
-    root = texts.index(ROOT) if facts["display"] == "taxonomy" and ROOT in texts else None
+def _published(column: Column, nodes: NDArray[np.int64], facts: GroupFacts) -> Published:
+    codes, used = compact(nodes, len(facts.labels))
+    assert len(used) == len(facts.labels)
+    labels, root = pa.array(facts.labels, pa.string()), facts.root(facts.labels)
+    cover = facts.cover(labels, root, column.kind)
     return Published(column.name, "quasi", column.kind, labels, codes, cover, 0, facts, None, root)
 
 
 def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     """The column with * in the hidden records; `shown` has the codes of the others only, and says nothing of these."""
-    assert shown.facts is not None
-    labels, root, facts = shown.labels, shown.cover_root, shown.facts | {"hidden": True}
+    assert isinstance(shown.facts, GroupFacts)
+    labels, root, facts = shown.labels, shown.cover_root, replace(shown.facts, hidden=True)
     if root is None:
         root = len(labels)
         labels = pa.concat_arrays([labels, pa.array([ROOT], pa.string())])
     codes = np.full(len(hidden), root, dtype=np.int64)
     codes[~hidden] = shown.codes
-    cover = display_cover(facts, labels, shown.kind)
+    cover = facts.cover(labels, root, shown.kind)
     return replace(
         shown, labels=labels, codes=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root
     )

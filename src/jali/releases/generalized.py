@@ -14,13 +14,16 @@ from jali.core.arrays import Ints, combine, counted
 from jali.core.formats import free_name
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.conditions import BoxColumn
 from jali.principles.base import Combined, Principle, exact
 from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release
 from jali.releases.column import Published, restored
+from jali.releases.facts import LevelFacts
+from jali.releases.group_facts import GroupFacts
 from jali.releases.people import people_counts
-from jali.search.recode.recode import Peel
+from jali.search.recode.plan import Peel
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
 
@@ -90,10 +93,9 @@ class Generalized(Release):
         hidden = np.ones(self.rows, dtype=bool)
         for column in quasi:
             hidden &= False if column.cover_root is None else column.codes == column.cover_root
-        own = [column.facts or {} for column in quasi if column.generalized_by_group]
-        if not all(facts.get("hidden") for facts in own):
+        if not all(facts.hidden for column in quasi if isinstance(facts := column.facts, GroupFacts)):
             return np.zeros(self.rows, dtype=bool)
-        tops = all(column.facts is not None and len(column.facts.get("levels", ())) == 1 for column in quasi)
+        tops = all(isinstance(column.facts, LevelFacts) and column.facts.always_root for column in quasi)
         return hidden & (not tops)
 
     def assignment(self, table: Table) -> Ints:

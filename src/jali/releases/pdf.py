@@ -13,18 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Ints, added_by_key
 from jali.cover.cover import Cover
-from jali.encoding.hierarchy import ROOT, Hierarchy
+from jali.encoding import values as v
+from jali.encoding.builders import Suppress
+from jali.encoding.hierarchy import ROOT, Builder, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest, one_of, told
 from jali.principles.base import exact
-from jali.releases.covers import shares_of
+from jali.releases.facts import texts_of
+from jali.releases.group_facts import SetFacts, flat, listed, members_of
 
 Start = Literal["taxonomy", "set"]
 STARTS: tuple[Start, ...] = ("taxonomy", "set")
@@ -105,29 +108,6 @@ def bases(column: Column, nodes: Sequence[tuple[int, int]], shown: Ints) -> list
     return [found[one] for one in nodes]
 
 
-def pdf_facts(
-    column: Column, weights: Sequence[Mapping[int, int]]
-) -> tuple[list[str | None], Ints, dict[str, Any]]:  # fmt: skip
-    """The cells' texts, which of them each group shows, and what the manifest says; `weights` by group and code."""
-    labels = column.labels.to_pylist()
-    number: dict[tuple[tuple[int, int], ...], int] = {}
-    of_group = [number.setdefault(tuple(sorted(one.items())), len(number)) for one in weights]
-    cells = [sorted(key, key=lambda pair: (-pair[1], pair[0])) for key in number]
-    hierarchy = column.hierarchy
-    used = sorted({code for cell in cells for code, _ in cell})
-    if hierarchy is not None and hierarchy.declared:  # all of it: that is what a suppressed row may be
-        used = sorted({*used, *(i for i, label in enumerate(labels) if label is not None)})
-    position = {code: i for i, code in enumerate(used)}
-    texts = [cell_text([labels[code] for code, _ in cell], [weight for _, weight in cell]) for cell in cells]
-    facts: dict[str, Any] = {
-        "display": "pdf", "declared": bool(hierarchy is not None and hierarchy.declared), "labels": texts,
-        "leaves": [labels[code] for code in used],
-        "members": [[position[code] for code, _ in cell] for cell in cells],
-        "weights": [[weight for _, weight in cell] for cell in cells],
-    }  # fmt: skip
-    return texts, np.array(of_group, dtype=np.int64), facts
-
-
 def group_weights(
     counts: Sequence[Mapping[int, int]], base: Sequence[Sequence[int]], towards: Sequence[Fraction]
 ) -> list[dict[int, int]]:
@@ -191,38 +171,98 @@ def _number(weight: int, total: int) -> str:
     return f"{weight // divisor}/{total // divisor}"
 
 
-# What a cell covers.
+# What a column with distributions says.
 
 
-def require_same_words(facts: Mapping[str, Any]) -> None:
-    """Raise ValueError where the cells' texts, which people read, say something else than the weights beside them."""
-    leaves = facts["leaves"]
-    for text, members, weights in zip(facts["labels"], facts["members"], facts["weights"], strict=True):
-        if cell_text([leaves[m] for m in members], weights) != text:
-            raise ValueError("a cell says something else than its weights")
+@dataclass(frozen=True, kw_only=True)
+class PdfFacts(SetFacts):
+    """Values with their weights: a distribution for each group."""
 
+    display: ClassVar[str] = "pdf"
 
-def holder_pdf(facts: Mapping[str, Any], labels: pa.Array, column: Column, everything: Ints) -> Cover:
-    """What each cell covers for the holder: exactly what is shown, and every value of his where it is suppressed."""
-    place = {text: i for i, text in enumerate(column.labels.to_pylist())}
-    node = {label: i for i, label in enumerate(facts["labels"])}
-    member: list[int] = []
-    share: list[float] = []
-    start = [0]
-    for label in labels.to_pylist():
-        if label == ROOT and facts.get("hidden"):
-            member += everything.tolist()
-            share += [1 / len(everything)] * len(everything)
-        else:
-            at = node[label]
-            names = [facts["leaves"][i] for i in facts["members"][at]]
+    weights: tuple[tuple[int, ...], ...]  # (nodes,) of the members
+    declared: bool  # whether the leaves are a declared domain
+
+    def shares(self, node: int) -> dict[str | None, Fraction]:
+        """The probability of each value that a node has."""
+        total = sum(self.weights[node])
+        pairs = zip(self.members[node], self.weights[node], strict=True)
+        return {self.leaves[member]: Fraction(weight, total) for member, weight in pairs}
+
+    def cover(self, labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
+        """The members of each distribution, by their probabilities; a suppressed row is any value."""
+        nodes, every = self.nodes_of(labels.to_pylist()), len(self.leaves)
+        shares = [[1 / every] * every if n < 0 else self.floats(n) for n in nodes]
+        share = [one for some in shares for one in some]
+        return listed(self.leaves, self.members, nodes, kind, declared=self.declared, share=share)
+
+    def floats(self, node: int) -> list[float]:
+        """The probabilities of a node's members, in their order."""
+        total = sum(self.weights[node])
+        return [weight / total for weight in self.weights[node]]
+
+    def holder_cover(self, labels: pa.Array, column: Column, every: Ints) -> Cover:
+        """What each cell covers for the holder: the values that it shows, and every value where it is suppressed."""
+        place = {text: i for i, text in enumerate(column.labels.to_pylist())}
+        member: list[int] = []
+        share: list[float] = []
+        start = [0]
+        for node in self.nodes_of(labels.to_pylist()):
+            names = [] if node < 0 else [self.leaves[i] for i in self.members[node]]
             if not all(name in place for name in names):
                 what = f'the values of column "{column.name}" in the release are not those of this table'
                 raise InputError(what, do="use the table that the release was made from")
-            member += [place[name] for name in names]
-            share += shares_of(facts, [at])[0]
-        start.append(len(member))
-    return Cover.sets(column.values, start, member, share)
+            member += every.tolist() if node < 0 else [place[name] for name in names]
+            share += [1 / len(every)] * len(every) if node < 0 else self.floats(node)
+            start.append(len(member))
+        return Cover.sets(column.values, start, member, share)
+
+    def builder(self, name: str) -> Builder:
+        """A declared domain with its root, else the values that occur."""
+        return flat(self.leaves, name) if self.declared else Suppress()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        members, weights = ([list(one) for one in lists] for lists in (self.members, self.weights))
+        return self._told(
+            declared=self.declared, labels=list(self.labels), leaves=list(self.leaves), members=members, weights=weights
+        )
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> PdfFacts:
+        """From JSON; a ValueError where the texts, which people read, say something else than the weights."""
+        labels = texts_of(told["labels"])
+        leaves, members = members_of(told, len(labels))
+        weights = tuple(map(tuple, told["weights"]))
+        for text, own, heavy in zip(labels, members, weights, strict=True):
+            if cell_text([leaves[m] for m in own], heavy) != text:
+                raise ValueError("a cell says something else than its weights")
+        return cls(
+            labels=labels, hidden=bool(told.get("hidden")), leaves=leaves, members=members, weights=weights,
+            declared=bool(told.get("declared")),
+        )  # fmt: skip
+
+
+def pdf_facts(column: Column, weights: Sequence[Mapping[int, int]]) -> tuple[PdfFacts, Ints]:
+    """The facts of a column whose groups have these weights by code, and the node of each group."""
+    labels = column.labels.to_pylist()
+    number: dict[tuple[tuple[int, int], ...], int] = {}
+    of_group = [number.setdefault(tuple(sorted(one.items())), len(number)) for one in weights]
+    cells = [sorted(key, key=lambda pair: (-pair[1], pair[0])) for key in number]
+    hierarchy = column.hierarchy
+    declared = hierarchy is not None and hierarchy.declared
+    used = sorted({code for cell in cells for code, _ in cell})
+    if declared:  # all of it: that is what a suppressed row may be
+        used = sorted({*used, *(i for i, label in enumerate(labels) if label is not None)})
+    position = {code: i for i, code in enumerate(used)}
+    facts = PdfFacts(
+        labels=tuple(cell_text([labels[code] for code, _ in cell], [weight for _, weight in cell]) for cell in cells),
+        leaves=tuple(labels[code] for code in used),
+        members=tuple(tuple(position[code] for code, _ in cell) for cell in cells),
+        weights=tuple(tuple(weight for _, weight in cell) for cell in cells),
+        declared=declared,
+    )
+    return facts, np.array(of_group, dtype=np.int64)
 
 
 def levels_of(hierarchy: Hierarchy, level: int, codes: Ints, group: Ints, groups: int) -> list[tuple[int, int]]:

@@ -17,8 +17,8 @@ from jali.estimates.cells import summed
 from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.presence import DeltaPresence
+from jali.releases.column import holder_cover
 from jali.releases.generalized import Generalized
-from jali.releases.nodes import holder_cover
 from jali.releases.summary import many
 from jali.search.presence.existence import alike, kernels, logs_of
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from jali.releases.facts import LevelFacts
+from jali.releases.group_facts import GroupFacts
+
 if TYPE_CHECKING:
     from jali.principles.base import Principle
     from jali.releases.column import Published
@@ -186,15 +189,15 @@ def column_line(column: Published) -> str:
         return f"{column.name}: sensitive, as it is"
     if column.role == "other":
         return f"{column.name}: as it is; an attacker who knows it is not covered, see jali.audit"
-    assert column.facts is not None
-    if column.generalized_by_group:
+    facts = column.facts
+    if isinstance(facts, GroupFacts):
         example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
-        return f"{column.name}: {DISPLAYS[column.facts['display']]}, like {cut(example)}{_unknown(column)}"
-    height = column.facts["levels"][-1]["level"]
-    chosen = "; hierarchy chosen by jali" if column.facts["chosen"] else ""
+        return f"{column.name}: {DISPLAYS[facts.display]}, like {cut(example)}{_unknown(column)}"
+    assert isinstance(facts, LevelFacts)
+    chosen = "; hierarchy chosen by jali" if facts.chosen else ""
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
-    shown = "always *" if column.level == height else f"like {cut(example)}" if example else "empty or *"
-    return f"{column.name}: level {column.level} of {height}, {shown}{chosen}{_unknown(column)}"
+    shown = "always *" if column.level == facts.height else f"like {cut(example)}" if example else "empty or *"
+    return f"{column.name}: level {column.level} of {facts.height}, {shown}{chosen}{_unknown(column)}"
 
 
 def _unknown(column: Published) -> str:

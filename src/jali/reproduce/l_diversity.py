@@ -23,7 +23,8 @@ from jali.publish.generalize import generalize, minimal
 from jali.releases.generalized import Generalized
 from jali.reproduce import examples
 from jali.reproduce.report import NONE, Cell, Figure, Panel, Report, computed, quiet
-from jali.risk.audit.audit import Homogeneity, audit
+from jali.risk.audit.audit import audit
+from jali.risk.audit.figures import Homogeneity
 from jali.search.lattice.lattice import Node
 
 __all__ = ["report"]

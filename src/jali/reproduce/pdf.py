@@ -27,9 +27,9 @@ from jali.principles import KAnonymity
 from jali.publish.conceal import conceal
 from jali.publish.generalize import generalize
 from jali.publish.partition import partition
+from jali.releases.column import holder_cover
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
-from jali.releases.nodes import holder_cover
 from jali.reproduce import examples
 from jali.reproduce.report import Cell, Figure, Panel, Report, computed, quiet
 from jali.sources.tables import table

@@ -17,9 +17,9 @@ from jali.core.text import lines_of
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.releases.base import Release
+from jali.releases.column import node_numbers
 from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
-from jali.releases.nodes import node_numbers
 from jali.releases.summary import an
 from jali.risk.attacks.links import links
 
@@ -107,7 +107,7 @@ def beliefs(
     found = release_of("beliefs", release)
     if not isinstance(found, Generalized):
         raise InputError(f"beliefs are not defined for {an(found.kind)} release")
-    if any(column.facts and column.facts.get("display") == "pdf" for column in found.of_role("quasi")):
+    if any(column.distributions is not None for column in found.of_role("quasi")):
         what = "beliefs are not defined where cells show distributions, which say more than the boxes they cover"
         raise InputError(what, do='show intervals, sets or a taxonomy: show="set"')
     counts = found.counts()

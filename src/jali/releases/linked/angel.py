@@ -16,7 +16,8 @@ from jali.core.progress import Step
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
-from jali.estimates.boxes import BoxColumn, BoxEstimate
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import LinkedEstimate
 from jali.estimates.together import SeveralEstimate
 from jali.principles import KAnonymity

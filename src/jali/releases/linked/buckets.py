@@ -13,7 +13,7 @@ from jali.core.arrays import Floats, Ints, combine
 from jali.core.formats import to_native
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
-from jali.estimates.boxes import BoxColumn
+from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute

@@ -16,8 +16,8 @@ from jali.errors import InputError, nearest
 from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
 from jali.graphical.marginal import ABSENT, MarginalCounts, upward
 from jali.principles.counts import Cells, Sensitive
+from jali.releases.column import holder_cover, node_numbers
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import holder_cover, node_numbers
 from jali.risk.attacks.decoding import certain
 from jali.risk.attacks.links import Chances
 

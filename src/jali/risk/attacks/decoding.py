@@ -112,7 +112,7 @@ class Decoder:
     @cached_property
     def spread(self) -> tuple[Published, ...]:
         """The quasi-identifiers that show distributions."""
-        return tuple(c for c in self.release.of_role("quasi") if c.facts and c.facts.get("display") == "pdf")
+        return tuple(c for c in self.release.of_role("quasi") if c.distributions is not None)
 
     @cached_property
     def shifts(self) -> tuple[Sequence[int], int]:
@@ -174,18 +174,13 @@ def _shares(column: Published, node: int, public: Table) -> Shares | None:
 
     A value that the public table does not have gets a code below 0.
     """
-    facts, label = column.facts, column.labels[node].as_py()
+    facts, label = column.distributions, column.labels[node].as_py()
     assert facts is not None
-    if node == column.cover_root or label not in facts["labels"]:
+    if node == column.cover_root or label not in facts.labels:
         return None
-    at = facts["labels"].index(label)
     place = {text: code for code, text in enumerate(public[column.name].labels.to_pylist())}
-    names = [facts["leaves"][member] for member in facts["members"][at]]
-    total = sum(facts["weights"][at])
-    return {
-        place.get(name, -1 - i): Fraction(weight, total)
-        for i, (name, weight) in enumerate(zip(names, facts["weights"][at], strict=True))
-    }
+    shares = facts.shares(facts.labels.index(label))
+    return {place.get(name, -1 - i): share for i, (name, share) in enumerate(shares.items())}
 
 
 def _steps(shares: Sequence[Shares], parts: int, steps: Sequence[int]) -> list[int] | None:

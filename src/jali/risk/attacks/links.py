@@ -17,11 +17,10 @@ from jali.errors import InputError, nearest
 from jali.measures.holder import builders
 from jali.principles.counts import Cells
 from jali.releases.base import Release
-from jali.releases.column import Published
+from jali.releases.column import Published, holder_sets, node_numbers
 from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
 from jali.releases.marginals import Marginals
-from jali.releases.nodes import holder_sets, node_numbers
 from jali.releases.summary import an
 
 AT_ONCE = 1 << 27

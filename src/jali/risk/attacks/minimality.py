@@ -12,9 +12,9 @@ import numpy as np
 from jali.core.arrays import Bools, Ints, counted, owners, runs_of
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Cells, Counts
-from jali.releases.column import Published
+from jali.releases.column import Published, node_numbers
 from jali.releases.generalized import Generalized
-from jali.releases.nodes import node_numbers
+from jali.releases.group_facts import NodeFacts
 from jali.releases.summary import an, many
 from jali.risk.attacks.scene import Attack, Scene
 from jali.risk.worlds.count import Budget, TooManyError
@@ -222,9 +222,8 @@ def _hierarchies_missing(scene: Scene) -> str | None:
     for published in scene.release.of_role("quasi"):
         hierarchy = scene.original[published.name].hierarchy
         assert hierarchy is not None
-        assert published.facts is not None
         known = {text for level in hierarchy.levels for text in level.texts()} | {"*"}
-        if published.facts["display"] == "taxonomy" and not set(published.labels.to_pylist()) <= known:
+        if isinstance(published.facts, NodeFacts) and not set(published.labels.to_pylist()) <= known:
             return f'what the algorithm gives away, since the taxonomy of "{published.name}" is not known here'
     return None
 

@@ -14,6 +14,7 @@ from jali.core.formats import to_native
 from jali.errors import InputError, listed, told
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
+from jali.releases.group_facts import IntervalFacts, NodeFacts
 
 Kind = Literal["exact", "at most"]
 
@@ -31,13 +32,13 @@ def bound_kind(release: Release) -> Kind | None:
         return "at most"
     if not isinstance(release, Generalized):
         return None
-    facts = [column.facts or {} for column in release.of_role("quasi")]
-    crossing = any(f.get("crossing") for f in facts)
+    facts = [column.facts for column in release.of_role("quasi")]
+    crossing = any(isinstance(f, IntervalFacts) and f.crossing for f in facts)
     if release.kind == "generalized":
         return "at most" if crossing or bool(release.hidden_rows.any()) else "exact"
     if crossing or release.kind != "partitioned" or release.manifest.method.get("mode") != "strict":
         return "at most"
-    wider = any(f.get("display") == "taxonomy" and f.get("made_by") != "taxonomy" for f in facts)
+    wider = any(isinstance(f, NodeFacts) and f.family != "taxonomy" for f in facts)
     return "at most" if wider or release.manifest.counts.get("suppressed", 0) else "exact"
 
 

@@ -56,7 +56,8 @@ def columns_of(table: Table) -> Columns:
 
 def under_taxonomy(column: Column) -> bool:
     """Whether a column is split along a tree; every other one is split along the order of its values."""
-    return column.hierarchy is not None and column.hierarchy.made_by.startswith("taxonomy(")
+    recipe = None if column.hierarchy is None else column.hierarchy.recipe
+    return recipe is not None and recipe.family == "taxonomy"
 
 
 def _layout(column: Column, mask: Bools) -> tuple[Ints, Ints, Ints]:
