@@ -22,8 +22,7 @@ from jali.errors import InputError
 from jali.publish.partition import of_groups
 from jali.releases.generalized import Generalized, Partitioned
 from jali.risk.joint.figures import JointAudit, JointAudits
-from jali.risk.joint.flow import Impossible
-from jali.risk.joint.matching import Budget, expected
+from jali.risk.joint.matching import Budget, Impossible, expected
 from oracles.joint import in_common, means
 from oracles.often import examples
 

@@ -171,3 +171,13 @@ def _flow(supply: Ints, demand: Ints, source: Ints, sink: Ints) -> Any:
     head = np.concatenate([np.arange(sources), sources + sink, np.full(len(demand), nodes - 1)])
     room = np.concatenate([supply, np.minimum(supply[source], demand[sink]), demand]).astype(np.int32)
     return maximum_flow(csr_array((room, (tail, head)), shape=(nodes, nodes)), nodes - 2, nodes - 1).flow
+
+
+def strong_components(nodes: int, tail: Ints, head: Ints) -> Ints:
+    """The strong component of each node: two nodes share one where each can be reached from the other."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = csr_array((np.ones(len(tail), dtype=np.int8), (tail, head)), shape=(nodes, nodes))
+    component: Ints = connected_components(edges, connection="strong")[1].astype(np.int64)
+    return component

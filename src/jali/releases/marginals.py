@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from jali.core.native import free_name, to_native
 from jali.core.text import joined
 from jali.encoding.frequencies import combine
 from jali.errors import InputError, InternalError
-from jali.graphical.estimate import Fitted, MaxEntropyEstimate
+from jali.graphical.estimate import Fitted, MarginalColumn, MaxEntropyEstimate
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
 from jali.graphical.maxent import Tree, fit, tree_of
 from jali.graphical.network import Network
@@ -24,10 +24,13 @@ from jali.graphical.privacy.anonymity import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Manifest, Release, Words
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
 from jali.releases.summary import cost_lines, many
+
+if TYPE_CHECKING:
+    from jali.cover.cover import Cover
 
 PICTURE = "junction-tree.svg"
 ATTACKERS: Mapping[str, str] = {
@@ -78,12 +81,19 @@ class Marginals(Release):
     """A collection of generalized marginals with the number of people in each cell that has somebody."""
 
     kind: ClassVar[str] = "marginals"
-    weight_name: ClassVar[None] = None  # marginals count rows
+    words: ClassVar[Words] = Words(alike="k of k-link and k-combinatorial anonymity")
+    one_grouping: ClassVar[bool] = False  # there are no groups
+    needs_hierarchies: ClassVar[bool] = True
 
     def __init__(self, chains: tuple[Chain, ...], counts: Sequence[MarginalCounts], manifest: Manifest) -> None:
         self.chains, self.manifest, self.origin = chains, manifest, "arrow"
         self.cache = Cache(Domain(tuple(chain.attribute for chain in chains)), tuple(counts))
         self.search: Mapping[str, int] = {}
+
+    @property
+    def collected(self) -> Marginals:
+        """The release itself."""
+        return self
 
     @property
     def collection(self) -> tuple[Marginal, ...]:
@@ -208,6 +218,11 @@ class Marginals(Release):
         """What an analyst can infer: the distribution of highest entropy that agrees with every marginal."""
         columns = tuple(chain.column for chain in self.chains)
         return MaxEntropyEstimate(columns, self.cache, self.collection, self.estimate_parts())
+
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> MaxEntropyEstimate:
+        """The estimate where the finest nodes of each column cover what `cover_of` says; it compares values only."""
+        columns = tuple(MarginalColumn(c.name, c.kind, c.role, cover_of(c)) for c in self.columns)
+        return MaxEntropyEstimate(columns, self.cache, self.collection, self.estimate_parts(), joint=False)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""

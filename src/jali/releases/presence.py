@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence
-from jali.releases.generalized import Generalized
 from jali.releases.nodes import holder_cover
 from jali.releases.summary import many
-from jali.search.presence.existence import alike, kernels, logs_of
+from jali.search.presence.existence import alike, existence, kernels, logs_of
+
+if TYPE_CHECKING:
+    from jali.releases.generalized import Generalized
+
+__all__ = ["Covered", "Presence", "covered_by", "existence", "presence_of"]
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 

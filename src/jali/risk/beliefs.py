@@ -107,23 +107,24 @@ def beliefs(
     `population` is a table (with weights, if they are its frequencies), or a frame of quasi-identifiers, the sensitive
     column and a column of joint frequencies.
     """
-    found = release_of("beliefs", release)
-    if not isinstance(found, Generalized):
-        raise InputError(f"beliefs are not defined for {an(found.kind)} release")
-    if any(column.facts and column.facts.get("display") == "pdf" for column in found.of_role("quasi")):
+    given = release_of("beliefs", release)
+    rows = given.grouped_rows
+    if rows is None:
+        raise InputError(f"beliefs are not defined for {an(given.kind)} release")
+    if any(column.facts and column.facts.get("display") == "pdf" for column in rows.of_role("quasi")):
         what = "beliefs are not defined where cells show distributions, which say more than the boxes they cover"
         raise InputError(what, do='show intervals, sets or a taxonomy: show="set"')
-    counts = found.counts()
+    counts = rows.counts()
     column = counts.column(sensitive, asked_by="beliefs").name
     if not isinstance(population, Table):
-        population = _population(found, population, column, frequency)
+        population = _population(rows, population, column, frequency)
     codes, joint = _joint(population, column)
     there = joint.sum(axis=1) > 0  # a combination of frequency 0 is nobody's
     codes, joint = codes[there], joint[there]
-    owner, group = _groups(found, population, codes, there)
+    owner, group = _groups(rows, population, codes, there)
     known = np.bincount(owner, minlength=len(codes)) > 0
     place = np.cumsum(known) - 1  # of each combination among those that are known
-    labels, n = _published(found, population, column)
+    labels, n = _published(rows, population, column)
     prior, posterior = _theorem(joint[known], place[owner], group, n)
     quasi = {c.name: c.labels.take(pa.array(codes[known, i])) for i, c in enumerate(population.quasi)}
     return Beliefs(pa.table(quasi), column, labels, prior, posterior, joint[known] > 0, int((~known).sum()))

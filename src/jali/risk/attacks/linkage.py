@@ -52,9 +52,8 @@ def linkage(scene: Scene, public: Table | None) -> Attack:
         for c in order
     )
     who = "everybody's quasi-identifiers" if public is None else "a public table of quasi-identifiers"
-    how = "combines the marginals by maximum entropy" if isinstance(scene.release, Marginals) else (
-        "counts the values of the rows that match"
-    )  # fmt: skip
+    counting = "counts the values of the rows that match"
+    how = counting if scene.release.collected is None else "combines the marginals by maximum entropy"
     notes = (*(() if public is None else (IN_THE_RELEASE,)), *found.notes, *scene.assumed)
     everybody = people_of(table, np.ones(len(value), dtype=bool))
     told = different(cases, scene.cases)
@@ -79,11 +78,11 @@ def _by_combination(table: Table) -> Ints:
 
 
 def _looked_up(scene: Scene, table: Table, elsewhere: bool) -> LookedUp:
-    if isinstance(scene.release, Marginals):
-        return _in_marginals(scene, scene.release, table, elsewhere)
+    if scene.release.collected is not None:
+        return _in_marginals(scene, scene.release.collected, table, elsewhere)
     holder = scene.own if elsewhere else None
-    if isinstance(scene.release, Angel):
-        return _in_batches(scene, scene.release, table, holder)
+    if scene.release.batched is not None:
+        return _in_batches(scene, scene.release.batched, table, holder)
     found = scene.links if holder is None else links(scene.release, table, holder)
 
     def place(c: int) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Cells, Counts, Ints
 from jali.releases.column import Published
-from jali.releases.generalized import Generalized
 from jali.releases.nodes import node_numbers
 from jali.releases.summary import an, many
 from jali.risk.attacks.links import runs
@@ -197,7 +196,7 @@ def _why_not(scene: Scene) -> str | None:
     """Why nothing can be computed for a release."""
     release, method = scene.release, scene.release.manifest.method
     unknown = str(method.get("known_algorithm", f"what the algorithm of {an(release.kind)} release gives away"))
-    if not isinstance(release, Generalized):
+    if release.grouped_rows is None:
         return unknown
     if scene.several:
         return "what the algorithm gives away where a person can have several rows"
@@ -218,7 +217,6 @@ def _why_not(scene: Scene) -> str | None:
 
 def _hierarchies_missing(scene: Scene) -> str | None:
     """A group is split along its taxonomies, so these must be the ones that it was split along."""
-    assert isinstance(scene.release, Generalized)
     for published in scene.release.of_role("quasi"):
         hierarchy = scene.original[published.name].hierarchy
         assert hierarchy is not None
@@ -231,7 +229,6 @@ def _hierarchies_missing(scene: Scene) -> str | None:
 
 def _levels_missing(scene: Scene) -> str | None:
     """Where groups show a column in their own way, its levels here must be those that they were formed by."""
-    assert isinstance(scene.release, Generalized)
     quasi = scene.release.of_role("quasi")
     if not any(published.generalized_by_group for published in quasi):
         return None
@@ -249,7 +246,6 @@ def _levels_missing(scene: Scene) -> str | None:
 
 def _shown(scene: Scene, published: Published) -> Ints | None:
     """The node that each value of a column has in a full-domain generalization, shown or only behind its groups."""
-    assert isinstance(scene.release, Generalized)
     column = scene.original[published.name]
     if not published.generalized_by_group:
         return node_numbers(published, column)
@@ -263,11 +259,9 @@ def _shown(scene: Scene, published: Published) -> Ints | None:
 
 def _children(scene: Scene) -> Iterator[Rejected]:
     """For each quasi-identifier, the same generalization with this column one step finer."""
-    release = scene.release
-    assert isinstance(release, Generalized)
     names = [column.name for column in scene.original.quasi]
     codes = scene.original.frequencies.codes
-    for published in release.of_role("quasi"):
+    for published in scene.release.of_role("quasi"):
         column = scene.original[published.name]
         hierarchy = column.hierarchy
         assert hierarchy is not None

@@ -8,11 +8,38 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb, gcd, lcm
 
-from jali.risk.joint.flow import Impossible, possible
+import numpy as np
+
+from jali.core.programs import strong_components, transport
 
 State = tuple[int, tuple[int, ...]]
 """How many people of the current row, and of each column, are still to be matched."""
 Layer = dict[State, int]
+
+
+class Impossible(Exception):  # noqa: N818  # no error: the answer that there is no world
+    """There is no world: nobody can be matched so."""
+
+
+def possible(
+    rows: Sequence[int], columns: Sequence[int], amount: Mapping[int, int], near: Mapping[int, Sequence[int]]
+) -> set[tuple[int, int]]:
+    """The pairs that have people in some world; Impossible where there is no world.
+
+    One world is found as a flow from rows to columns. A pair that it does not use is used by another world if and only
+    if people can be moved around a circle through it: if both ends are in one strong component of the residual graph.
+    """
+    place = {node: number for number, node in enumerate([*rows, *columns])}
+    people = np.array([amount[node] for node in place], dtype=np.int64)
+    pairs = [(i, j) for i in rows for j in near[i]]
+    one, two = (np.array([place[pair[side]] for pair in pairs], dtype=np.int64) for side in (0, 1))
+    world = transport(people[: len(rows)], people[len(rows) :], one, two - len(rows))
+    if world is None:
+        raise Impossible
+    used = world > 0
+    circle = strong_components(len(place), np.append(one, two[used]), np.append(two, one[used]))
+    can = used | (circle[one] == circle[two])
+    return {pair for pair, may in zip(pairs, can.tolist(), strict=True) if may}
 
 
 @dataclass(frozen=True)
