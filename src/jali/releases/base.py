@@ -115,20 +115,22 @@ class Words(NamedTuple):
 class Release(ABC):
     """Something published: tables, a manifest, and what analysts and attackers can make of them.
 
-    Every kind answers the questions below for itself. Outside this room nobody asks which kind a release is: who needs
-    one table of grouped rows, batches or a collection of marginals asks for that part, which is None where there is
-    none.
+    Every kind answers the questions below for itself. Outside this room nobody asks which kind a release is: code that
+    works on one table of grouped rows, on batches or on a collection of marginals asks for that part, which may be
+    None.
     """
 
     kind: ClassVar[str]
     words: ClassVar[Words] = Words()
     against: ClassVar[str] = ATTACKER  # the attacker whom the promises are made against
     one_grouping: ClassVar[bool] = True  # people are shown in the groups that their sensitive values are counted by
-    hides_presence: ClassVar[bool] = False  # the promises are about who is in the table, beside a public table
+    hides_presence: ClassVar[bool] = (
+        False  # the promises are about who is in the table, for an attacker with a public one
+    )
     needs_hierarchies: ClassVar[bool] = False  # a public table is compared with the cells by their hierarchies
     manifest: Manifest
     origin: str
-    search: Mapping[str, int]  # how the search went (nodes, checked): for whoever made the release, never saved
+    search: Mapping[str, int]  # how the search went (nodes, checked): for the holder, never saved
 
     # The parts that a release can have.
 
@@ -261,11 +263,11 @@ class Release(ABC):
 
     @property
     def public_table(self) -> Table | None:
-        """The public table at hand, beside which presence is judged; it is never saved."""
+        """The public table at hand, against which presence is judged; it is never saved."""
         return None
 
     def beside(self, public: Table) -> Release:
-        """The release with a public table at hand, if its promises are judged beside one; else as it is."""
+        """The release with a public table at hand, if its promises are judged against one; else as it is."""
         return self
 
     def presence(self, public: Table | None = None) -> Presence:
@@ -318,7 +320,7 @@ class Release(ABC):
         return self.told() | {"columns": self.columns_facts()}
 
     def _pictures(self) -> dict[str, str]:
-        """The files that are written beside the tables."""
+        """The pictures that are written with the tables, by file name."""
         return {}
 
     def _read_back(self, folder: Path) -> Self:

@@ -47,7 +47,7 @@ class Chain:
 
     @property
     def attribute(self) -> Attribute:
-        """The chain for counting. How many values a node covers is the cover's affair: here each counts as one."""
+        """The chain for counting. `cover` knows how many values a node covers; here each node counts as one value."""
         maps = [np.arange(len(self.labels[0]) if self.labels else 1, dtype=np.int32)]
         for step in self.parents:
             maps.append(np.asarray(step, dtype=np.int32)[maps[-1]])
@@ -125,7 +125,7 @@ def publish_chain(column: Column, levels: Sequence[int]) -> Chain:
 
 
 def _published_sensitive(column: Column, *, shown: bool) -> Chain:
-    """A sensitive column with the values that occur; of one that no marginal has nothing is told but its name."""
+    """A sensitive column with the values that occur; of a column in no marginal only the name is published."""
     used = np.flatnonzero(column.present) if shown else np.zeros(0, dtype=np.int64)
     judged, mapping = column.sensitive() if shown else (Sensitive(column.name, ()), used)
     return chain_of({

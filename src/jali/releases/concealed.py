@@ -78,7 +78,7 @@ class Concealed(Generalized):
     def verify(self, public: Table | None = None) -> None:
         """Judge the bounds again from the published cells and the public table.
 
-        A broken one is an InternalError, or an InputError where it is judged beside a table that the caller gives.
+        A broken one is an InternalError, or an InputError where the caller gives the public table.
         """
         presence = self.presence(public)
         if not self.principles:
@@ -124,7 +124,7 @@ class Concealed(Generalized):
         return _widened(replace(column, values=values, hierarchy=None), codes, np.ones(len(values), dtype=bool))
 
     def _read_back(self, folder: Path) -> Self:
-        assert self._public is not None  # `save` has verified it beside the public table
+        assert self._public is not None  # `save` has verified it against the public table
         return super()._read_back(folder).beside(self._public)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Generalized(Release):
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
-        """The published table, and the counts of people beside it where a person can have several rows."""
+        """The published table, and a table of people where a person can have several rows."""
         data = {column.name: column.shown() for column in self.columns}
         if self.weight is not None and self.weight_name is not None:
             data[self.weight_name] = pa.array(self.weight)

@@ -163,7 +163,7 @@ class Marginals(Release):
 
     @property
     def attacker(self) -> str:
-        """Who the promises are made against, "quasi" or "marginals"; who says nothing was judged by the weaker."""
+        """The attacker of the promises: "quasi" or "marginals", the weaker one, where the manifest does not say."""
         return "quasi" if self.manifest.method.get("attacker") == "quasi" else "marginals"
 
     @property
@@ -234,7 +234,7 @@ class Marginals(Release):
         return super()._written_facts() | told
 
     def _pictures(self) -> dict[str, str]:
-        """The picture beside the tables."""
+        """The junction tree."""
         return {PICTURE: self.picture().svg_file()}
 
     def _check_files(self, folder: Path) -> None:

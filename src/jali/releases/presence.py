@@ -1,4 +1,4 @@
-"""Presence: how sure whoever holds the public table can be that each person of it is in a release."""
+"""Presence: how sure the holder of a public table can be that each person of it is in a release."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _FAR = 2.0**40  # more than all group numbers together where a cell has one grou
 class Presence:
     """For each person of the public table the probability of being in the private one, and the same by group.
 
-    Equation 4 of the pdf-generalization paper, from the published cells alone. Whoever no published cell covers is
-    certainly not in it.
+    Equation 4 of the pdf-generalization paper, from the published cells alone. A person whom no published
+    cell covers is certainly not in it.
     """
 
     probabilities: Floats  # (people of the public table,) in its order

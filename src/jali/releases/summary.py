@@ -23,7 +23,7 @@ NOT_COVERED = (
 UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not know it: distributions can tell him"
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
 OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
-"""What hiding who is in a table does not cover besides."""
+"""What a promise about presence does not cover either."""
 SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for whoever knows that"
 """What a release about people with several rows does not cover besides."""
 LONGEST = 60
@@ -90,7 +90,7 @@ def beyond(principles: Iterable[Principle]) -> str:
 
 
 VISIBLE = "who is in the table: quasi-identifiers are published row by row, so whoever knows somebody's can look"
-"""What the promises of buckets do not speak of, beside the rest."""
+"""What the promises of buckets do not speak of either."""
 
 
 def cost_lines(metrics: Mapping[str, float]) -> list[str]:

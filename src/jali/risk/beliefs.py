@@ -157,7 +157,7 @@ def _groups(
 ) -> tuple[Ints, Ints]:
     """The published groups that cover each combination, as pairs: of a lattice node at most one, of boxes several.
 
-    Whoever no group covers is among the suppressed, if there are any.
+    A combination that no group covers is among the suppressed rows, if there are any.
     """
     if not any(column.generalized_by_group for column in release.of_role("quasi")):
         group = _nodes(release, population, codes)

@@ -31,7 +31,7 @@ from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph
 from jali.releases.summary import ATTACKER, NOT_COVERED, beyond, column_line, cost_lines, many
 
 TOLERANCE = 1e-5
-"""Posteriors are sums of floats, in so many people: their levels are compared with those of batches up to this much."""
+"""Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
 _OWN = ("batch", "count", "weights")
 
 
@@ -210,7 +210,7 @@ class Angel(Release):
         for table in self.contents.tables:
             mixed = None if table.batch is None else posterior(table, counts)
             for principle in self.mixed_principles if mixed is not None else ():
-                assert mixed is not None  # told apart above
+                assert mixed is not None  # without batches there is no principle to judge
                 here, batch = principle.worst(mixed), principle.worst(counts)
                 sign = 1 if principle.better == "higher" else -1
                 if sign * here < sign * batch - TOLERANCE * max(1.0, abs(batch)):
@@ -223,7 +223,7 @@ class Angel(Release):
         return self.inferred(lambda column: column.cover)
 
     def inferred(self, cover_of: Callable[[Published], Cover]) -> SeveralEstimate:
-        """The same with other covers for the quasi-identifiers of each table: for who knows what cells stand for."""
+        """The estimate where the cells of every table cover what `cover_of` says: for the holder of the original."""
         return SeveralEstimate(tuple(self._estimate(table, cover_of) for table in self.contents.tables))
 
     def linked(self, covers: Mapping[str, Cover]) -> LinkedEstimate:
@@ -286,7 +286,7 @@ class Angel(Release):
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
         spreadsheet_safe: bool = False, private: str | Path | None = None,
     ) -> Path:  # fmt: skip
-        """Write the tables and the manifest into a folder, and with `private` the batches of the original beside it.
+        """Write the tables and the manifest into a folder, and with `private` the original's batches into that file.
 
         Both take their places once every promise is found kept in the written files, or neither does.
         """

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def counts_on_size(principle: Principle) -> bool:
-    """Whether a promise is about how many people cannot be told apart, which individuals shown one by one can."""
+    """Whether a promise is about the size of groups: then the individuals of a bucket must show the same."""
     inner = principle.principle if isinstance(principle, MultiAttribute) else principle
     return isinstance(inner, (KAnonymity, AlphaAnonymity))
 
@@ -177,8 +177,8 @@ class Buckets(Release):
     def not_covered(self) -> tuple[str, ...]:
         """What the promises do not speak of.
 
-        Who knows that people were dealt at random learns nothing from it: all tables that fit the buckets lead to
-        them equally often.
+        An attacker who knows that people were dealt at random learns nothing from it: all tables that fit the buckets
+        lead to them equally often.
         """
         dealt = self.manifest.method["buckets"] == "anatomy"
         told = (beyond(self.principles), *NOT_COVERED[2 if dealt else 1 :])
@@ -206,7 +206,7 @@ class Buckets(Release):
         return self.linked({column.name: cover_of(column) for column in self.of_role("quasi")})
 
     def linked(self, covers: Mapping[str, Any]) -> LinkedEstimate:
-        """The estimate, with other covers for some columns: for whoever knows more of what cells stand for."""
+        """The estimate, with other covers for some columns."""
         held = self.contents
         shown, hidden = (
             [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in columns]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SHARES = 2**40
-"""A posterior is judged as so many people: shares are rounded up to one of them, so that what is possible stays so."""
+"""A posterior is judged as counts of this many people; a share above 0 is rounded up to at least one of them."""
 AT_ONCE = 4_000_000  # pairs of a bucket's batch and a value
 
 

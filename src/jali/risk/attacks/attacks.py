@@ -1,4 +1,4 @@
-"""Attack gallery: what known attacks learn from a release, for whoever holds the original."""
+"""Attack gallery: what known attacks learn from a release, for the holder of the original."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def homogeneity(scene: Scene) -> Attack:
 
 
 def _known_of(release: Release) -> str:
-    """What the attacker knows, in words, who finds a group with one value."""
+    """What the attacker on groups with one value knows, in words."""
     if release.batched is not None:
         return "knows somebody's quasi-identifiers, hence the bucket, whose batches mix"
     if release.collected is not None:
@@ -143,10 +143,11 @@ class Ruled:
         return np.minimum(self.begin + ruled_out + (self.rank < ruled_out), self.end)
 
     def beliefs(self, ruled_out: int) -> Floats:
-        """The belief in each value once so many others are ruled out: (cells,).
+        """The belief in each value once this number of others is ruled out: (cells,).
 
         n_s / (n − Σ of those ruled out). Where people have several values it is at least
-        1 − (Σ of all further values) / (n − Σ of those ruled out): who has neither s nor a further value has nothing.
+        1 − (Σ of all further values) / (n − Σ of those ruled out): a person with neither s nor a further value has
+        none.
         """
         share = self.seen.share[self.seen.ranked]
         upto = np.concatenate([[0.0], np.cumsum(share)])
@@ -158,7 +159,7 @@ class Ruled:
         return np.where(further <= _NOTHING, 1.0, np.where(belief > 1 - _NOTHING, 1.0, np.maximum(belief, 0.0)))
 
     def people(self, places: Ints, ruled_out: int) -> int:
-        """How many people have the value of one of the places and none of those that are ruled out beside it."""
+        """How many people have the value of one of the places and none of those that are ruled out for it."""
         order = self.seen.ranked
         if self.seen.holders is None:
             return self.seen.having(order[places])
@@ -274,7 +275,7 @@ def _decoded(release: Generalized, public: Table, frame: Framed) -> Attack:
 
 
 def _presence_told(frame: Framed, present: Bools, absent: Bools) -> Attack:
-    """The attack, from who is certainly present and who absent, by combination of the public table."""
+    """The attack, from the combinations of the public table that are certainly present or absent."""
     people = frame.public
     figures: dict[str, int | float] = {
         "people certainly present": int(people[present].sum()), "people certainly absent": int(people[absent].sum()),

@@ -18,7 +18,7 @@ from jali.risk.attacks.links import Chances, Links, links, links_to, runs
 from jali.risk.attacks.scene import Attack, Scene, different, percent
 
 SECONDS = 20.0
-"""How long certainty is looked for in marginals; what is not decided by then is told as a note."""
+"""How long certainty is looked for in marginals; what is not decided by then becomes a note."""
 CERTAIN = "certain from the marginals and everybody's quasi-identifiers"
 IN_THE_RELEASE = "whether the people of the public table are in the release at all"
 
@@ -142,7 +142,7 @@ def _in_batches(scene: Scene, release: Angel, table: Table, holder: Table | None
 
 
 def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: bool) -> LookedUp:
-    """The belief by maximum entropy; who looks up everybody of the original also knows what is certain."""
+    """The belief by maximum entropy; an attacker who looks up everybody of the original also knows certain values."""
     chances = collected_chances(release, table, scene.column.name)
     there = np.bincount(chances.combination, minlength=chances.combinations) > 0
     sure = None if elsewhere else surely_valued(release, table, scene.truth, seconds=SECONDS)
@@ -156,9 +156,7 @@ def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: boo
         chances = _made_certain(chances, certain, scene)
 
     def figures(people: Callable[[Bools], int]) -> dict[str, int]:
-        known = (
-            {} if sure is None else {"certain from the marginals and everybody's quasi-identifiers": people(certain)}
-        )
+        known = {} if sure is None else {CERTAIN: people(certain)}
         return {"match no cell": people(~there), **known}
 
     return LookedUp(

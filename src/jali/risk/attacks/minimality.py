@@ -68,7 +68,7 @@ def spreads(counts: Row, sizes: Row) -> Iterator[tuple[Row, ...]]:
 
 
 def _takes(counts: Row, size: int) -> Iterator[Row]:
-    """Every way to take so many of these."""
+    """Every way to take `size` of these."""
     if not counts:
         yield ()
         return
@@ -95,7 +95,7 @@ def _some_part_fails(ways: Ints, used: Ints, principles: tuple[Principle, ...], 
 ATTACKER = "knows everybody's quasi-identifiers, the algorithm and the promises: every finer release broke one"
 OF_NO_USE = "knows the anatomy algorithm, which is of no use: it leads to the buckets equally often from every table"
 WAYS = 100_000
-"""How many ways to spread values over parts are looked at in all, some seconds; what needs more is told as a note."""
+"""How many ways to spread values over parts are looked at in all, some seconds; what needs more becomes a note."""
 MOST = 5_000
 """How many of them for one rejection."""
 SMALL = Fraction(1, 1000)

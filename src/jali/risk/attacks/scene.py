@@ -35,7 +35,7 @@ class Attack:
     name: str
     attacker: str  # who can do it, and what he knows, in words
     exposed: int | None  # people about whom the attacker becomes as sure as the threshold says; None: not computed
-    people: int  # of so many
+    people: int  # whom the attack was tried on
     right: int | None = None  # of the exposed, those who do have the value that the attacker believes
     figures: Mapping[str, int | float] = field(default_factory=dict)
     cases: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def value_name(label: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Beliefs by group and value, sorted by both, beside how many people of the group do have the value.
+    """Beliefs by group and value, sorted by both, and how many people of the group do have the value.
 
     A group is whatever the attacker cannot see into: a published group, a bucket, or everybody with one combination of
     quasi-identifiers. Where people have several rows a belief is that the value is among theirs; they may sum to more
@@ -185,7 +185,7 @@ class Seen:
         return self.having(np.flatnonzero(groups[self.group]))
 
     def having(self, cells: Ints, without: Sequence[Ints] | None = None) -> int:
-        """How many people have the value of one of the cells, and none of the values of the cells beside it."""
+        """How many people have the value of one of the cells, and none of the values of `without`."""
         if self.holders is None:
             return int(self.people[cells].sum())
         named = []
@@ -198,7 +198,7 @@ class Seen:
 
 
 def by_combination(chances: Chances, truth: Cells, place: Callable[[int], str]) -> Seen:
-    """Everybody with the same quasi-identifiers looks alike: beliefs by combination, beside the true counts."""
+    """Everybody with the same quasi-identifiers looks alike: beliefs by combination, with the true counts."""
     width = len(truth.column)
     true = dict(zip((truth.group * width + truth.value).tolist(), truth.n.tolist(), strict=True))
     keys = (chances.combination * width + chances.value).tolist()
@@ -303,7 +303,7 @@ class Scene:
 
     @cached_property
     def seen(self) -> Seen:
-        """What the attacker who knows where somebody stands believes, and what is true."""
+        """What an attacker who knows somebody's group believes, and what is true."""
         collection = self.release.collected
         if collection is not None:
             chances = collected_chances(collection, self.original, self.column.name)
@@ -318,7 +318,7 @@ class Scene:
 
     @cached_property
     def homogeneous(self) -> Seen:
-        """The same for who looks at one table at a time: the strongest marginal, not all of them together."""
+        """The same for an attacker who uses one table at a time: of marginals the strongest, not all together."""
         collection = self.release.collected
         if collection is None:
             return self.seen
@@ -328,7 +328,7 @@ class Scene:
         return f"{self.names(group)} ({many(int(self.cells.size[group]), 'person', 'people')})"
 
     def _buckets(self, combination: int) -> str:
-        """What somebody of an ANGEL release is found in: so many rows with so many batches between them."""
+        """Where somebody of an ANGEL release is found: a bucket, its rows, and the batches that they are in."""
         rows, batches = int(self.links.matched[combination]), int(self.links.groups[combination])
         return f"a bucket of {many(rows, 'person', 'people')} in {many(batches, 'batch', 'batches')}"
 

@@ -76,8 +76,8 @@ def audit(
     """What an attacker who knows the quasi-identifiers can learn from a release, a saved release or any frame.
 
     For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own. Of a list of releases of one
-    table it says what an attacker who holds them all can learn. `public_table`, a table, frame or file with everybody,
-    is what presence is judged beside.
+    table it says what an attacker who holds them all can learn. Presence is judged against `public_table`,
+    a table, frame or file with everybody.
     """
     if public_table is not None and (isinstance(what, (list, tuple)) or not isinstance(what, (str, Path, Release))):
         raise InputError("presence is judged for one release", do="leave public_table= out")
@@ -167,7 +167,7 @@ def _audit_release(release: Release) -> Audit:
 
 
 def _audit_angel(release: Angel) -> Audit:
-    """The figures of batches, of the tables beside them, and of what follows from all of them together."""
+    """The figures of batches, of the tables that they link, and of all of them together."""
     counts, tables = release.counts(), release.contents.tables
     kept, k = release.kept(), min(int(table.sizes.min()) for table in tables)
     asked = bool(release.manifest.method.get("joint_k"))

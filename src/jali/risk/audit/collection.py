@@ -2,7 +2,7 @@
 
 Marginals have no groups. k is the largest for which they are k-link and k-combinatorially anonymous together; of the
 sensitive values the figures are those of the worst cell under maximum entropy for an attacker who knows one person's
-quasi-identifiers; one who knows everybody's is judged beside the table, when a release is made.
+quasi-identifiers; an attacker who knows everybody's is judged when the release is made, since that needs the table.
 """
 
 from __future__ import annotations

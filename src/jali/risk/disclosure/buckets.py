@@ -22,7 +22,7 @@ from jali.risk.disclosure.knowledge import Atom, Person
 from jali.sources.tables import counted
 
 MOST = 1 << 48
-"""No bucket has so many people with one value; sums of such counts are exact."""
+"""The most people of a bucket with one value; sums of such counts are exact."""
 
 FROM_0 = "Python and JSON count from 0"
 """Where a message names a number, which like the published ones counts from 1."""

@@ -27,7 +27,7 @@ def several(ks: Iterable[int]) -> tuple[int, ...]:
 class Curve:
     """The maximum disclosure for each number of facts k, by implications and by negations alone.
 
-    `kind` says whether it is "exact", or "at most" so much because an attacker cannot always tell who is in a group.
+    `kind` says whether it is "exact", or "at most" because an attacker cannot always tell who is in a group.
     """
 
     k: tuple[int, ...]

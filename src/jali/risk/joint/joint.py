@@ -2,7 +2,7 @@
 
 A world says of every row of the one release which row of the other is the same person's: one with the same sensitive
 value, whose cells can hold a common point of the quasi-identifiers. All worlds, with all such points, are equally
-likely; so people with a value x are matched apart from all others, and whoever is known to be in groups i and j has x
+likely; so people with a value x are matched apart from all others, and a person known to be in groups i and j has x
 with probability f(x) ∝ E[m_ij(x)], m_ij(x) being how many people of both groups have x.
 """
 
@@ -159,7 +159,7 @@ def figures_of(
 
 
 def _beliefs(by_key: Mapping[Key, Expected], place: int) -> dict[Label, tuple[float, float]]:
-    """How likely each value of one column is for who is in a pair of groups, at least and at most."""
+    """How likely each value of one column is for somebody in a pair of groups, at least and at most."""
     low, high = defaultdict[Label, Fraction](Fraction), defaultdict[Label, Fraction](Fraction)
     for key, mean in by_key.items():
         low[key[place]] += mean.low
