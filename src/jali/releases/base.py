@@ -124,9 +124,7 @@ class Release(ABC):
     words: ClassVar[Words] = Words()
     against: ClassVar[str] = ATTACKER  # the attacker whom the promises are made against
     one_grouping: ClassVar[bool] = True  # people are shown in the groups that their sensitive values are counted by
-    hides_presence: ClassVar[bool] = (
-        False  # the promises are about who is in the table, for an attacker with a public one
-    )
+    hides_presence: ClassVar[bool] = False  # the promises are about who of a public table is in this one
     needs_hierarchies: ClassVar[bool] = False  # a public table is compared with the cells by their hierarchies
     manifest: Manifest
     origin: str

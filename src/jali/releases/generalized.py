@@ -207,7 +207,8 @@ class Generalized(Release):
 
         known = self.public_table if public is None else require_jali_table("public", public)
         if known is None:
-            raise InputError("presence can only be told beside the public table", do="use release.beside(public)")
+            do = "use release.beside(public)" if self.hides_presence else "pass it: release.presence(public)"
+            raise InputError("presence can only be told beside the public table", do=do)
         return presence_of(self, known)
 
     def columns_facts(self) -> list[dict[str, Any]]:

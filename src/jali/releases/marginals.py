@@ -197,22 +197,22 @@ class Marginals(Release):
         """Judge every promise again from the published tables alone; a broken one is an InternalError."""
         try:
             self.estimate_parts()
-            found = self.verdict()
+            verdict = self.verdict()
         except InputError as problem:
             raise InternalError(f"the marginals do not fit together; nothing was written: {problem.what}") from None
-        if not found.holds:
-            raise InternalError(f"the release does not keep its promises; nothing was written: {found.reason}")
+        if not verdict.holds:
+            raise InternalError(f"the release does not keep its promises; nothing was written: {verdict.reason}")
 
     def estimate_parts(self) -> Network | Fitted:
         """The distribution behind the estimate; marginals that contradict each other are refused."""
         if self.graph is not None:
             return Network(self.cache, self.graph)
-        found = fit(self.cache, self.collection)
-        if found.gap > 1e-6:
+        fitted = fit(self.cache, self.collection)
+        if fitted.gap > 1e-6:
             raise InputError(
-                "the marginals contradict each other, or could not be fitted", got=f"a gap of {found.gap:.2g}"
+                "the marginals contradict each other, or could not be fitted", got=f"a gap of {fitted.gap:.2g}"
             )
-        return Fitted(found)
+        return Fitted(fitted)
 
     def estimate(self) -> MaxEntropyEstimate:
         """What an analyst can infer: the distribution of highest entropy that agrees with every marginal."""

@@ -169,9 +169,9 @@ def _groups(
         )
     for column in release.of_role("quasi"):
         _index(population, column.name)
-    found = links(release, population, told=True)
-    kept = there[found.owner]
-    return (np.cumsum(there) - 1)[found.owner[kept]], found.group[kept]
+    covering = links(release, population, told=True)
+    kept = there[covering.owner]
+    return (np.cumsum(there) - 1)[covering.owner[kept]], covering.group[kept]
 
 
 def _nodes(release: Generalized, population: Table, codes: NDArray[np.int32]) -> Ints:

@@ -106,9 +106,9 @@ def _known_of(release: Release) -> str:
 
 def _groups(seen: Seen, cells: Ints) -> Bools:
     """The groups of some cells: (groups,)."""
-    found = np.zeros(len(seen.size), dtype=bool)
-    found[seen.group[cells]] = True
-    return found
+    chosen = np.zeros(len(seen.size), dtype=bool)
+    chosen[seen.group[cells]] = True
+    return chosen
 
 
 # -- background knowledge ------------------------------------------------------------------------------------------
@@ -204,7 +204,6 @@ def _ruled_case(scene: Scene, ruled: Ruled, i: int) -> str:
 
 # -- presence ------------------------------------------------------------------------------------------------------
 
-
 DECODES = (
     "holds the public table, which has everybody, and knows the algorithm: reads the private counts off the fractions"
 )
@@ -265,13 +264,13 @@ def _cells(release: Release, public: Table, scene: Scene) -> Iterator[tuple[Ints
 def _decoded(release: Generalized, public: Table, frame: Framed) -> Attack:
     """What the fractions of a concealed release give away."""
     try:
-        found = surely(release, public, frame.private, seconds=SECONDS)
+        sure = surely(release, public, frame.private, seconds=SECONDS)
     except InputError as problem:
         return Attack("presence", DECODES, None, int(frame.public.sum()), notes=(f"who is in it: {problem.what}",))
-    told = _presence_told(frame, found.present, found.absent)
-    groups = {"groups": found.groups, "groups whose private counts can be decoded": found.decoded}
-    late = f"{found.undecided:,} large groups, of which {SECONDS:g} seconds did not tell who is surely present"
-    return replace(told, figures={**groups, **told.figures}, notes=(late,) if found.undecided else ())
+    told = _presence_told(frame, sure.present, sure.absent)
+    groups = {"groups": sure.groups, "groups whose private counts can be decoded": sure.decoded}
+    late = f"{sure.undecided:,} large groups, of which {SECONDS:g} seconds did not tell who is surely present"
+    return replace(told, figures={**groups, **told.figures}, notes=(late,) if sure.undecided else ())
 
 
 def _presence_told(frame: Framed, present: Bools, absent: Bools) -> Attack:

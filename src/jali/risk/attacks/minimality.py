@@ -147,13 +147,13 @@ def minimality(scene: Scene) -> Attack:
         mine = Budget(min(MOST, budget.steps))
         budget.steps -= mine.steps
         try:
-            found = _learn(scene, rejected, mine)
+            raised = _learn(scene, rejected, mine)
         except TooManyError:
             uncounted += 1
             continue
         budget.steps += mine.steps
-        tally["of them to be expected anyway"] += found is None
-        learnt += found or []
+        tally["of them to be expected anyway"] += raised is None
+        learnt += raised or []
     several = tally["rejected finer groupings"] > 1
     notes = ["what follows from several rejections together"] if several else []
     if uncounted:
@@ -314,18 +314,20 @@ def _learn(scene: Scene, rejected: Rejected, budget: Budget) -> list[Learnt] | N
         return None
     order = np.argsort(owner, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)  # the parts of each group
-    found: list[tuple[int, Ints, Failure]] = []
+    failures: list[tuple[int, Ints, Failure]] = []
     none = Fraction(1)  # the chance that no part fails
     for parts in sorted(places, key=lambda parts: int(size[parts].sum())):
         if len(parts) < 2:
             continue  # the group itself keeps every promise
         group = int(owner[parts[0]])
         sizes = tuple(size[parts].tolist())
-        found.append((group, parts, failure(_row(scene, group), sizes, scene.release.principles, scene.cells, budget)))
-        none *= 1 - found[-1][2].chance
+        failures.append(
+            (group, parts, failure(_row(scene, group), sizes, scene.release.principles, scene.cells, budget))
+        )
+        none *= 1 - failures[-1][2].chance
         if none <= SMALL:
             return None
-    return [one for group, parts, fail in found for one in _raised(scene, rejected, (group, parts, fail), none)]
+    return [one for group, parts, fail in failures for one in _raised(scene, rejected, (group, parts, fail), none)]
 
 
 def _fails(scene: Scene, rejected: Rejected) -> bool:

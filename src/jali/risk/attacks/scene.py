@@ -121,12 +121,12 @@ def different(told: Iterable[str], most: int) -> tuple[str, ...]:
     >>> different(["a", "a", "b", "c"], 2)
     ('a', 'b')
     """
-    found: dict[str, None] = {}
+    kept: dict[str, None] = {}
     for sentence in told:
-        if len(found) == most:
+        if len(kept) == most:
             break
-        found[sentence] = None
-    return tuple(found)
+        kept[sentence] = None
+    return tuple(kept)
 
 
 def percent(share: float) -> str:
@@ -259,12 +259,12 @@ class Scene:
         """The groups that each combination of the original can be in."""
         return self.require_covered(links(self.release, self.own))
 
-    def require_covered(self, found: Links) -> Links:
+    def require_covered(self, covering: Links) -> Links:
         """The links, or an InputError where somebody of the original is in no group."""
-        if not bool((found.groups > 0).all()):
+        if not bool((covering.groups > 0).all()):
             do = "use the table that it was made from, with the same hierarchies"
             raise InputError("the release does not cover every row of this table", do=do)
-        return found
+        return covering
 
     @cached_property
     def own(self) -> Table:

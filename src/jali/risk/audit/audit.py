@@ -160,10 +160,10 @@ def _audit_release(release: Release) -> Audit:
     limits = release.not_covered
     limits += tuple(f"{text}, which is judged beside the public table: release.presence(public=…)" for text in unjudged)
     notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
-    found = figures(counts, kept=kept, other=_other(release), notes=notes, disclosed=release.disclosure_bound)
+    audited = figures(counts, kept=kept, other=_other(release), notes=notes, disclosed=release.disclosure_bound)
     if release.grouped_rows is None:
-        return _told_apart(found, release)
-    return found if release.public_table is None else replace(found, presence=release.presence())
+        return _told_apart(audited, release)
+    return audited if release.public_table is None else replace(audited, presence=release.presence())
 
 
 def _audit_angel(release: Angel) -> Audit:
@@ -175,11 +175,11 @@ def _audit_angel(release: Angel) -> Audit:
     kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
     notes = _notes(person_named=not assumed, spread=False, not_covered=release.not_covered)
-    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
+    batches = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
     size = tables[0].sizes
     mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
     together = AngelAudit(
-        smallest_batch=found.k,
+        smallest_batch=batches.k,
         posterior={
             repr(p): (min if p.better == "higher" else max)(p.worst(each) for each in mixed)
             for p in release.mixed_principles
@@ -191,7 +191,7 @@ def _audit_angel(release: Angel) -> Audit:
         k=release.k,
     )
     return replace(
-        found, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
+        batches, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
         below={bound: float(size[size < bound].sum()) / release.rows for bound in SMALL},
     )  # fmt: skip
 

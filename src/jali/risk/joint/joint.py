@@ -36,10 +36,10 @@ STRONGER = "an attacker who knows everybody's quasi-identifiers, or how the rele
 
 def joint(releases: Sequence[Release | str | Path]) -> JointAudit | JointAudits:
     """What an attacker who holds several releases of one table can learn, for every two of them."""
-    found = [load(one) if isinstance(one, (str, Path)) else one for one in releases]
-    if len(found) < 2:
-        raise InputError("a joint audit needs two releases", got=f"{len(found)}", do="audit(release) is for one")
-    known = [_plain(one) for one in found]
+    given = [load(one) if isinstance(one, (str, Path)) else one for one in releases]
+    if len(given) < 2:
+        raise InputError("a joint audit needs two releases", got=f"{len(given)}", do="audit(release) is for one")
+    known = [_plain(one) for one in given]
     if len(known) == 2:
         return _two(known[0], known[1], (1, 2))
     pairs = {(a + 1, b + 1): _two(known[a], known[b], (a + 1, b + 1)) for a, b in combinations(range(len(known)), 2)}
@@ -73,7 +73,7 @@ def _two(one: Generalized, two: Generalized, numbers: tuple[int, int]) -> JointA
     people = {key: sum(groups.values()) for key, groups in sides[0].people.items()}
     if people != {key: sum(groups.values()) for key, groups in sides[1].people.items()}:
         raise InputError(SAME, got="different numbers of people with a value", do="audit each alone")
-    found: dict[Pair, dict[Key, Expected]] = defaultdict(dict)
+    people_of: dict[Pair, dict[Key, Expected]] = defaultdict(dict)
     sure: dict[Pair, int] = defaultdict(int)
     budget, common = Budget(), [overlap(one[name].cover, two[name].cover) for name in plan.cells]
     edges = 0
@@ -92,10 +92,10 @@ def _two(one: Generalized, two: Generalized, numbers: tuple[int, int]) -> JointA
             raise InputError(SAME, got="cells that do not fit each other", do="audit each alone") from None
         for pair, mean in means.items():
             if mean.high > 0:
-                found[pair][key] = mean
+                people_of[pair][key] = mean
         for pair, least in _at_least(rows, columns, weights):
             sure[pair] += least
-    return figures_of(sides, plan, found, sure, numbers)
+    return figures_of(sides, plan, people_of, sure, numbers)
 
 
 def _at_least(
@@ -115,17 +115,17 @@ def _at_least(
 
 
 def figures_of(
-    sides: tuple[Side, Side], plan: Plan, found: Mapping[Pair, Mapping[Key, Expected]], sure: Mapping[Pair, int],
+    sides: tuple[Side, Side], plan: Plan, people_of: Mapping[Pair, Mapping[Key, Expected]], sure: Mapping[Pair, int],
     numbers: tuple[int, int],
 ) -> JointAudit:  # fmt: skip
     """All figures of a joint audit.
 
-    `found` is how many people of each key are expected in the pairs of groups that somebody can be in, `sure` how many
-    are there at least, `numbers` how the two releases are called.
+    `people_of` has the expected number of people of each key, by pair of groups that somebody can be in; `sure` how
+    many are there at least; `numbers` says how the two releases are called.
     """
     worst: tuple[float, float, Pair, str, Label] | None = None
     highest, certain = 0.0, []
-    for pair, by_key in found.items():
+    for pair, by_key in people_of.items():
         for column in plan.sensitive:
             beliefs = _beliefs(by_key, plan.keys.index(column))
             for value, (low, high) in beliefs.items():
@@ -136,17 +136,17 @@ def figures_of(
                 certain.append((pair, column, next(iter(beliefs))))
     assert worst is not None  # a release has rows
     low, high, pair, column, value = worst
-    given = [Certain(_shown(sides, p), name, v, sure[p], _mean(found[p])) for p, name, v in certain]
-    known = {pair: {key: m.high for key, m in keys.items()} for pair, keys in found.items() if _known(keys)}
+    given = [Certain(_shown(sides, p), name, v, sure[p], _mean(people_of[p])) for p, name, v in certain]
+    known = {pair: {key: m.high for key, m in keys.items()} for pair, keys in people_of.items() if _known(keys)}
     kept: dict[str, bool | None] = {}
     notes = [ATTACKER, STRONGER, *_notes(sides, plan)]
     for number, side in zip(numbers, sides, strict=True):
-        promises, more = kept_by(side.release, plan.keys, list(known.values()), all_known=len(known) == len(found))
+        promises, more = kept_by(side.release, plan.keys, list(known.values()), all_known=len(known) == len(people_of))
         kept |= {f"{promise} of release {number}": verdict for promise, verdict in promises.items()}
         notes += [note for note in more if note not in notes]
     return JointAudit(
         people=sides[0].release.rows,
-        cells=len(found),
+        cells=len(people_of),
         exact_cells=len(known),
         alone=tuple(_alone(side.release, plan.sensitive) for side in sides),
         worst=JointBelief(_shown(sides, pair), column, value, low, high),
