@@ -19,7 +19,6 @@ from jali.measures.holder import (
     collection_estimate,
     collection_kl,
     holder_costs,
-    tied_estimate,
 )
 from jali.measures.queries import QueryErrors, workload
 from jali.measures.reconstruction import Asked, matching
@@ -189,7 +188,7 @@ def _estimate(release: Release, original: Table, domain: Domain) -> Estimate:
     """What is inferred from the release over the domain that it is measured in."""
     if release.collected is not None:
         return collection_estimate(release.collected, original, domain)
-    return tied_estimate(release, original, domain)
+    return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
 
 
 def require_original(release: Release, original: Table) -> None:
