@@ -275,6 +275,106 @@ def test_only_sources_knows_dataframes_and_only_declared_packages_are_imported()
     assert not offences, shown(offences)
 
 
+@cache
+def kinds_of_release() -> dict[str, str]:
+    """The class of each kind of release, by its name, and what its manifest calls it."""
+    found: dict[str, str] = {}
+    for path in (PACKAGE / "releases").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for line in node.body if isinstance(node, ast.ClassDef) else ():
+                match line:
+                    case ast.AnnAssign(target=ast.Name(id="kind"), value=ast.Constant(value=str(kind))):
+                        found[node.name] = kind  # type: ignore[union-attr]
+    return found
+
+
+def kind_tests(source: str) -> list[int]:
+    """The lines that ask which kind a release is: by its class, or by the name of its kind."""
+    if ".kind" not in source and not any(name in source for name in kinds_of_release()):
+        return []  # so that few files are parsed
+    tree = ast.parse(source)
+    modules = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "releases" in str(node.module)]
+    classes = {a.asname or a.name for node in modules for a in node.names if a.name in kinds_of_release()}
+    return [node.lineno for node in ast.walk(tree) if _asks_the_class(node, classes) or _asks_the_name(node)]
+
+
+def _asks_the_class(node: ast.AST, classes: set[str]) -> bool:
+    """`isinstance(x, Angel)`, `issubclass(…)`, `type(x) is Angel`, and `case Angel():`."""
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, named]):
+            asked: list[ast.AST] = [named]
+        case ast.Compare(left=ast.Call(func=ast.Name(id="type")), comparators=compared):
+            asked = list(compared)
+        case ast.MatchClass(cls=named):
+            asked = [named]
+        case _:
+            return False
+    names = {part.id for one in asked for part in ast.walk(one) if isinstance(part, ast.Name)}
+    names |= {part.attr for one in asked for part in ast.walk(one) if isinstance(part, ast.Attribute)}
+    return bool(names & classes)
+
+
+def _asks_the_name(node: ast.AST) -> bool:
+    """`x.kind == "angel"`, `x.kind in ("angel", …)`, `{"angel": …}[x.kind]`, `.get(x.kind)`, and `match x.kind:`."""
+    match node:
+        case ast.Compare(left=left, comparators=compared):
+            sides = [left, *compared]
+            texts = {part.value for one in sides for part in ast.walk(one) if isinstance(part, ast.Constant)}
+            return any(_is_kind(one) for one in sides) and bool(texts & set(kinds_of_release().values()))
+        case ast.Subscript(slice=asked) | ast.Call(func=ast.Attribute(attr="get"), args=[asked, *_]):
+            return _is_kind(asked) and "release" in ast.unparse(asked)  # columns and rules have kinds too
+        case ast.Match(subject=asked):
+            return _is_kind(asked) and "release" in ast.unparse(asked)
+    return False
+
+
+def _is_kind(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "kind"
+
+
+def test_only_releases_knows_which_kind_a_release_is() -> None:
+    """A kind answers for itself: elsewhere a release is asked a question, or for a part that may be None."""
+    rooms = [room for room in ROOMS if "releases" in allowed_rooms(room) and room != "releases"]
+    outside = [path for path in PACKAGE.rglob("*.py") if (*module_name(path), "jali")[1] in rooms]
+    texts = {path: path.read_text("utf-8") for path in outside}
+    offences = [f"{path.relative_to(ROOT)}:{line}" for path, text in texts.items() for line in kind_tests(text)]
+    assert not offences, offences
+
+
+@pytest.mark.parametrize(
+    ("source", "offends"),
+    [
+        ("from jali.releases.linked.angel import Angel\nisinstance(x, Angel)", True),
+        ("from jali.releases.linked.angel import Angel as A\nisinstance(x, (str, A))", True),
+        ("from jali.releases.linked import angel\nfrom jali.releases.marginals import Marginals\n"
+         "type(x) is Marginals", True),
+        ("from jali.releases.generalized import Recoded\nmatch x:\n    case Recoded():\n        pass", True),
+        ('release.kind == "angel"', True),
+        ('release.kind not in ("buckets", "concealed")', True),
+        ("WHERE.get(release.kind, 1)", True),
+        ("{}[release.kind]", True),
+        ("match release.kind:\n    case _:\n        pass", True),
+        ("from jali.releases.base import Release\nisinstance(x, (str, Path, Release))", False),
+        ("from jali.risk.disclosure.buckets import Buckets\nisinstance(x, Buckets)", False),
+        ('column.kind in ("number", "date")', False),
+        ("WIDTHS[column.kind]", False),
+        ("from jali.releases.linked.angel import Angel\ndef f(x: Angel) -> None: ...", False),
+    ],
+)  # fmt: skip
+def test_the_search_for_kinds_fires(source: str, offends: bool) -> None:
+    """Every way to ask for a kind is found; questions about columns and about being a release are not."""
+    assert bool(kind_tests(source)) is offends
+
+
+def test_loading_a_plain_release_imports_no_other_kind() -> None:
+    """The base names other kinds only where types need them."""
+    script = "import sys, jali.releases.generalized, jali.releases.load; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    others = ("linked", "marginals", "concealed", "presence")
+    assert not [name for name in done.stdout.split() if name.startswith(tuple(f"jali.releases.{o}" for o in others))]
+
+
 @pytest.mark.parametrize(
     ("line", "target"),
     [

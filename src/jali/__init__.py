@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from jali.publish.marginals import check_marginals, inject, marginals
     from jali.publish.partition import partition, recode
     from jali.publish.repair import repair
+    from jali.releases import presence
     from jali.releases.load import load
     from jali.reports.page import report
     from jali.reports.pictures import picture
-    from jali.risk import presence
     from jali.risk.attacks.attacks import attacks
     from jali.risk.audit.audit import audit
     from jali.risk.beliefs import beliefs
@@ -92,7 +92,7 @@ _WHERE = {
 _MODULES = {
     "datasets": "jali.datasets",
     "disclosure": "jali.risk.disclosure.disclosure",
-    "presence": "jali.risk.presence",
+    "presence": "jali.releases.presence",
 }
 
 _VERBS = {"extended": "jali.publish.angelize"}

@@ -723,3 +723,12 @@ def test_a_posterior_is_the_same_however_it_is_added_up(seed: int) -> None:
     assert found.group.tolist() == wanted.group.tolist()
     assert found.value.tolist() == wanted.value.tolist()
     assert np.abs(found.n - wanted.n).max() <= 1
+
+
+@given(seeds)
+def test_kept_judges_k_by_the_rows_that_look_alike_and_never_by_batches(seed: int) -> None:
+    """Batches may be smaller than k: what k counts are the rows of each table that show the same."""
+    release = jali.angelize(table(seed, 12), [jali.KAnonymity(4), jali.DistinctDiversity(2)], marginals=[["age"]])
+    shown = [release.tables[one.name].select([c.name for c in one.columns]) for one in release.contents.tables]
+    fewest = min(min(Counter(tuple(row.values()) for row in one.to_pylist()).values()) for one in shown)
+    assert release.kept() == {"KAnonymity(4)": fewest >= 4, "DistinctDiversity(2)": True}

@@ -23,10 +23,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles import Counts, dense
 from jali.principles import worst_case as exact
 from jali.principles import worst_case as w
-from jali.risk.disclosure.buckets import plain_counts
-from jali.risk.disclosure.curve import bound_kind
+from jali.risk.disclosure.buckets import MANY, plain_counts
 from jali.risk.disclosure.knowledge import Atom, Implication, knowledge_from
-from jali.risk.disclosure.worst_buckets import MANY
 from jali.search.worst_case import few_that_matter
 from oracles import disclosure as oracle
 from oracles.often import examples
@@ -487,13 +485,13 @@ def test_it_is_exact_where_groups_are_disjoint_and_a_bound_where_they_overlap() 
     """Suppressed rows, relaxed partitions and recoding overlap."""
     table = jali.datasets.census(rows=400, seed=3)
     promise = [jali.KAnonymity(5)]
-    assert bound_kind(jali.generalize(table, promise)) == "exact"
+    assert jali.generalize(table, promise).disclosure_bound == "exact"
     suppressed = jali.generalize(table, promise, suppress=0.2)
-    assert bound_kind(suppressed) == ("at most" if suppressed.manifest.counts["suppressed"] else "exact")
-    assert bound_kind(jali.partition(table, promise)) == "exact"
-    assert bound_kind(jali.partition(table, promise, show={"age": "taxonomy"})) == "at most"
-    assert bound_kind(jali.partition(table, promise, mode="relaxed")) == "at most"
-    assert bound_kind(jali.recode(table, promise)) == "at most"
+    assert suppressed.disclosure_bound == ("at most" if suppressed.manifest.counts["suppressed"] else "exact")
+    assert jali.partition(table, promise).disclosure_bound == "exact"
+    assert jali.partition(table, promise, show={"age": "taxonomy"}).disclosure_bound == "at most"
+    assert jali.partition(table, promise, mode="relaxed").disclosure_bound == "at most"
+    assert jali.recode(table, promise).disclosure_bound == "at most"
 
 
 def test_intervals_across_the_nodes_of_a_taxonomy_overlap_and_are_a_bound(tmp_path: Path) -> None:
@@ -506,10 +504,10 @@ def test_intervals_across_the_nodes_of_a_taxonomy_overlap_and_are_a_bound(tmp_pa
     for make in (jali.partition, jali.generalize):
         shown = make(table, promise)
         assert sorted(set(shown.individuals["number"].to_pylist())) == ["even", "odd"]
-        assert bound_kind(shown) == "exact"
+        assert shown.disclosure_bound == "exact"
         across = make(table, promise, show="interval")
         assert sorted(set(across.individuals["number"].to_pylist())) == ["[0, 18]", "[1, 19]"]
-        assert bound_kind(across) == "at most"
+        assert across.disclosure_bound == "at most"
         across.save(tmp_path / make.__name__)
         assert disclosure.curve(tmp_path / make.__name__).kind == "at most"
 
@@ -522,7 +520,7 @@ def test_intervals_along_a_taxonomy_stay_apart_and_are_exact(tmp_path: Path) -> 
     table = jali.table(frame, quasi={"number": jali.taxonomy(tmp_path / "halves.csv")}, sensitive=["ill"])
     made = jali.partition(table, [jali.KAnonymity(30)])
     assert sorted(set(made.individuals["number"].to_pylist())) == ["[0, 9] or missing", "[10, 19]"]
-    assert bound_kind(made) == "exact"
+    assert made.disclosure_bound == "exact"
 
 
 @pytest.mark.parametrize("search", ["lattice", "partition"])
@@ -538,7 +536,7 @@ def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(sear
     hidden = jali.conceal(private, public, low=0.1, high=0.9, search=search, shift=shift)  # type: ignore[arg-type]
     presence = hidden.presence()  # refuses cells of two groups that fit one person
     assert sum(presence.groups["people"].to_pylist()) + presence.outside == 90
-    assert bound_kind(hidden) == "exact"
+    assert hidden.disclosure_bound == "exact"
     assert "At most" not in repr(disclosure.curve(hidden, [0, 1]))
 
 

@@ -103,14 +103,6 @@ def original_table(
         loaded = Job.load(job)
         loaded = replace(loaded, separator=separator or loaded.separator, encoding=encoding or loaded.encoding)
         return loaded.table(original)
-    from jali.errors import InputError
-    from jali.releases.generalized import Generalized
-    from jali.releases.linked.angel import Angel
-    from jali.releases.linked.buckets import Buckets
-    from jali.releases.marginals import Marginals
-
-    if not isinstance(release, (Generalized, Buckets, Angel, Marginals)):
-        raise InputError(f"{an(release.kind)} release does not say how to read its original", do="pass --job JOB.toml")
     assert original is not None
     return read_like(release, original, weights=release.weight_name, separator=separator, encoding=encoding)
 
@@ -307,20 +299,20 @@ def extend(
     """
     from jali.errors import InputError
     from jali.job import Job
-    from jali.releases.linked.angel import Angel
     from jali.releases.load import load
 
     reserve_release(output, overwrite=overwrite)
-    found = load(release)
-    if not isinstance(found, Angel):
-        raise InputError(f"{release} is {an(found.kind)} release", do="marginals can be added to an ANGEL release only")
+    given = load(release)
+    angel = given.batched
+    if angel is None:
+        raise InputError(f"{release} is {an(given.kind)} release", do="marginals can be added to an ANGEL release only")
     loaded = Job.load(job)
     keys = private or loaded.private
     if keys is None:
         raise InputError("the private file of the release is needed", do="pass --private FILE")
     marginals = loaded.options.get("marginals", ())
     joint = {name: loaded.options[name] for name in ("joint_k", "joint_time") if name in loaded.options}
-    extended = found.extend(loaded.table(), marginals, keys, **joint, on_step=on_step())
+    extended = angel.extend(loaded.table(), marginals, keys, **joint, on_step=on_step())
     save_new(
         extended, output, overwrite=overwrite, form=form, as_json=as_json,
         spreadsheet_safe=spreadsheet_safe or loaded.spreadsheet_safe,

@@ -85,7 +85,7 @@ def publish(
     compared = loaded.frontier(table, strengths=(), on_step=on_step()) if auto else None
     release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
-    beside = {"private": keys} if keys is not None and release.kind == "angel" else {}
+    beside = {"private": keys} if keys is not None and release.batched is not None else {}
     path = None
     if folder is not None and not dry_run:
         path = release.save(folder, overwrite=overwrite, format=form, spreadsheet_safe=safe, **beside)
@@ -100,7 +100,7 @@ def publish(
         if path is not None:
             click.echo(f"Saved in {path}")
     tell(table)
-    if release.kind == "angel" and keys is None:
+    if release.batched is not None and keys is None:
         note("no private file was kept, so no marginal can be added later; see --private")
     if form == "csv":
         note_formulas(release.formula_columns(), safe=safe)

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.releases.base import Release
     from jali.releases.generalized import Generalized
-    from jali.releases.linked.angel import Angel
-    from jali.releases.linked.buckets import Buckets
-    from jali.releases.marginals import Marginals
 
 SHOW_VALUES = "jali.show_values"
 """Where a context keeps whether messages may show original values."""
@@ -126,7 +123,7 @@ def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
 
 def of_release(release: Release) -> dict[str, Any]:
     """The manifest of a release with every measure, for the person who made it."""
-    return release.told() | {"metrics": dict(release.manifest.metrics), "levels": getattr(release, "levels", {})}
+    return release.told() | {"metrics": dict(release.manifest.metrics), "levels": release.levels}
 
 
 def save_new(
@@ -171,13 +168,13 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def generalized(path: Path) -> Generalized:
     """A saved release, which must be a generalized one."""
-    from jali.releases.generalized import Generalized
+    from jali.errors import InputError
     from jali.releases.load import load
 
     release = load(path)
-    if not isinstance(release, Generalized):
+    if release.grouped_rows is None:
         raise InputError(f"{path} is {an(release.kind)} release", do="name a generalized one")
-    return release
+    return release.grouped_rows
 
 
 def public_beside(
@@ -202,8 +199,8 @@ def public_beside(
     return None if public is None and "public" not in loaded.options else loaded.public(public)
 
 
-def read_like(release: Generalized | Buckets | Angel | Marginals, source: Path, **reading: Any) -> Table:
-    """A file of original rows, read with the columns, kinds and hierarchies that a release describes."""
+def read_like(release: Release, source: Path, **reading: Any) -> Table:
+    """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
     from jali.measures.holder import builders
     from jali.sources.tables import read
 

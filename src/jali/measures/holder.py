@@ -17,12 +17,10 @@ from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxEstimate
-from jali.estimates.conditions import BoxColumn
-from jali.graphical.estimate import MarginalColumn, MaxEntropyEstimate
+from jali.graphical.estimate import MaxEntropyEstimate
+from jali.releases.base import Release
 from jali.releases.column import Published, holder_cover
 from jali.releases.generalized import Generalized
-from jali.releases.linked.angel import Angel
-from jali.releases.linked.buckets import Buckets
 from jali.releases.marginals import Marginals
 
 
@@ -62,7 +60,7 @@ def holder_costs(
     )
 
 
-def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
+def bucket_costs(release: Release, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
     """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
 
     `kl` where it is known already.
@@ -70,7 +68,8 @@ def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, k
     covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
     shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
     groups = int(release.manifest.counts["groups"])
-    sizes = release.contents.tables[0].sizes.astype(np.float64) if isinstance(release, Angel) else None
+    batched = release.batched
+    sizes = None if batched is None else batched.contents.tables[0].sizes.astype(np.float64)
     return HolderCosts(
         kl=divergence(tied_estimate(release, original, domain), original) if kl is None else kl,
         average=average_size(release.rows, groups),
@@ -94,11 +93,9 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
     return losses
 
 
-def tied_estimate(release: Buckets | Angel, original: Table, domain: Domain) -> Estimate:
+def tied_estimate(release: Release, original: Table, domain: Domain) -> Estimate:
     """The estimate of tables that a number ties, all at once, over the domain of whoever holds the table."""
-    if isinstance(release, Angel):
-        return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
-    return release.linked({c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")})
+    return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
 
 
 def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
@@ -108,16 +105,12 @@ def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
 
 def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
     """The estimate of marginals over the domain of whoever holds the table."""
-    columns = tuple(
-        MarginalColumn(c.name, c.kind, "quasi", holder_cover(c, original[c.name], domain))
-        if c.role == "quasi"
-        else MarginalColumn(c.name, c.kind, "sensitive", _sensitive_cover(c, original[c.name], domain))
-        for c in release.columns
-    )
-    parts = release.estimate_parts()
-    return MaxEntropyEstimate(
-        columns, release.cache, release.collection, parts, joint=False
-    )  # only values are compared
+
+    def cover_of(column: Published) -> Cover:
+        held = holder_cover if column.role == "quasi" else _sensitive_cover
+        return held(column, original[column.name], domain)
+
+    return release.inferred(cover_of)
 
 
 def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:
@@ -175,11 +168,9 @@ def divergence(estimate: Estimate, original: Table) -> float:
 
 def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
     """The estimate of a release over the domain of whoever holds the table."""
-    told = [column for column in release.columns if column.role != "other"]
-    columns = tuple(BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in told)
-    return BoxEstimate.from_rows(columns, release.weight)
+    return release.inferred(lambda column: covers.get(column.name, column.cover))
 
 
-def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
+def builders(release: Release) -> dict[str, Builder]:
     """Hierarchies for reading the original again, from what the manifest says of them."""
     return {column.name: column.facts.builder(column.name) for column in release.of_role("quasi") if column.facts}

@@ -19,8 +19,6 @@ from jali.measures.holder import (
     collection_estimate,
     collection_kl,
     holder_costs,
-    holder_estimate,
-    tied_estimate,
 )
 from jali.measures.queries import QueryErrors, workload
 from jali.measures.reconstruction import Asked, matching
@@ -28,12 +26,7 @@ from jali.measures.rules import CONFIDENCE, SUPPORT, Classified, RuleErrors
 from jali.principles.base import whole_number
 from jali.releases.base import Release
 from jali.releases.column import holder_cover
-from jali.releases.concealed import Concealed
-from jali.releases.generalized import Generalized
-from jali.releases.linked.angel import Angel
-from jali.releases.linked.buckets import Buckets
 from jali.releases.load import release_of
-from jali.releases.marginals import Marginals
 from jali.releases.summary import an
 
 
@@ -139,23 +132,20 @@ def measure(
     of the release and of the table.
     """
     found = release_of("measure", release)
-    if not isinstance(found, (Generalized, Buckets, Angel, Marginals)):
-        raise InputError(f"{an(found.kind)} release cannot be measured")
     if domain not in (None, "declared", "present"):
         raise InputError('domain must be "declared" or "present"', got=repr(domain))
     require_original(found, original)
     queries = whole_number("queries", queries, least=0)
-    if isinstance(found, Concealed):
-        original = found.widened(original)
+    original = found.widened(original)
     over = domain or original.domain
-    levels = found.levels if isinstance(found, Generalized) else {}
+    levels, rows = found.levels, found.grouped_rows
     asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
     covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
     costs = _costs(found, original, over, covers)
-    match = matching(found, original, covers) if isinstance(found, Generalized) else None
-    if asked is not None and not isinstance(found, Generalized):
+    match = None if rows is None else matching(rows, original, covers)
+    if asked is not None and rows is None:
         raise InputError(f"rules and classes are not measured for {an(found.kind)} release", do="leave them out")
-    kept = asked.answers(found, original, covers) if asked is not None and isinstance(found, Generalized) else {}
+    kept = asked.answers(rows, original, covers) if asked is not None and rows is not None else {}
     errors = None
     if queries != 0:
         wanted = workload(original, queries, volume=volume, seed=seed, domain=over)
@@ -172,40 +162,33 @@ def measure(
     )
 
 
-def _costs(
-    release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain, covers: Mapping[str, Cover]
-) -> dict[str, Any]:
+def _costs(release: Release, original: Table, domain: Domain, covers: Mapping[str, Cover]) -> dict[str, Any]:
     """The costs by name; marginals have no groups, and show a column in several ways."""
-    if isinstance(release, Marginals):
+    rows, collection = release.grouped_rows, release.collected
+    if collection is not None:
         undefined = dict.fromkeys(("average", "discernibility", "loss", "granularity", "groups"))
-        return undefined | {"kl": collection_kl(release, original, domain), "suppressed": 0, "columns": {}}
-    if isinstance(release, (Buckets, Angel)):
+        return undefined | {"kl": collection_kl(collection, original, domain), "suppressed": 0, "columns": {}}
+    if rows is None:
         return vars(bucket_costs(release, original, domain))
-    return vars(holder_costs(release, original, domain, covers))
+    return vars(holder_costs(rows, original, domain, covers))
 
 
 def inferred_beside(release: Release, original: Table, domain: Domain | None = None) -> tuple[Table, Estimate]:
     """The table to ask, and what is inferred from its release over the holder's domain: both as `measure` has them.
 
     A cell that has no declared domain covers what the holder's table says. With that, and a workload of the table,
-    `workload.errors(estimate)` is the query error of `measure`. Of kinds that `measure` refuses it is the release's own
-    estimate.
+    `workload.errors(estimate)` is the query error of `measure`.
     """
-    if not isinstance(release, (Generalized, Buckets, Angel, Marginals)):
-        return original, release.estimate()
     require_original(release, original)
-    table = release.widened(original) if isinstance(release, Concealed) else original
+    table = release.widened(original)
     return table, _estimate(release, table, domain or table.domain)
 
 
-def _estimate(release: Generalized | Buckets | Angel | Marginals, original: Table, domain: Domain) -> Estimate:
+def _estimate(release: Release, original: Table, domain: Domain) -> Estimate:
     """What is inferred from the release over the domain that it is measured in."""
-    if isinstance(release, Marginals):
-        return collection_estimate(release, original, domain)
-    if not isinstance(release, Generalized):
-        return tied_estimate(release, original, domain)
-    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
-    return holder_estimate(release, covers)
+    if release.collected is not None:
+        return collection_estimate(release.collected, original, domain)
+    return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
 
 
 def require_original(release: Release, original: Table) -> None:

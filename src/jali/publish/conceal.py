@@ -19,9 +19,10 @@ from jali.publish.checks import only_present, require_two
 from jali.publish.generalize import manifest_of
 from jali.releases.base import fresh_order
 from jali.releases.column import Published, publish_exact, publish_quasi
-from jali.releases.concealed import KNOWN_ALGORITHM, Concealed, _in_public_domain, _table
+from jali.releases.concealed import KNOWN_ALGORITHM, Concealed, _in_public_domain
 from jali.releases.display import Members as Shown
 from jali.releases.display import Show, publish_groups, publish_weights, shows_of
+from jali.releases.generalized import require_jali_table
 from jali.search.mondrian.plan import under_taxonomy
 from jali.search.presence.screen import Framed, Screen, framed, lattice_screen, partition_screen
 from jali.search.presence.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
@@ -56,8 +57,8 @@ def conceal(
     _require_choice("search", search, SEARCHES)
     _require_choice("shift", shift, SHIFTS)
     _require_steps(steps, shift)
-    require_two(_table("private", private))
-    _table("public", public)
+    require_two(require_jali_table("private", private))
+    require_jali_table("public", public)
     shows = _shows(public, search, shift, show)
     private = only_present(private)
     frame = framed(private, public)

@@ -154,9 +154,10 @@ def _labelled(table: Table, counts: MarginalCounts) -> pa.Table:
 
 def base_marginal(table: Table, cache: Cache, release: Generalized | str | Path) -> Marginal:
     """The marginal that a generalized release of this table is; refused where it is none, or of another table."""
-    base = load(release) if isinstance(release, (str, Path)) else release
-    if not isinstance(base, Generalized) or not base.levels:
-        got = an(f"{base.kind} release") if isinstance(base, Release) else type(base).__name__
+    given: object = load(release) if isinstance(release, (str, Path)) else release
+    base = given.grouped_rows if isinstance(given, Release) else None
+    if base is None or not base.levels:
+        got = an(f"{given.kind} release") if isinstance(given, Release) else type(given).__name__
         do = "use jali.generalize: its releases show each column at one level"
         raise InputError("the base must show every column at one level of its hierarchy", got=got, do=do)
     for column in base.of_role("quasi"):

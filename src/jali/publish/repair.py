@@ -46,11 +46,12 @@ def repair(
     never suppresses more rows, but whoever knows the algorithm learns who was taken out, as the release says.
     Publish the result instead of the first release, never beside it: the difference would give the groups away.
     """
-    found = release_of("repair", release)
+    given = release_of("repair", release)
     if not one_of(by, BYS):
         raise InputError(f'repair: no by "{told(by)}"', do=nearest(by, BYS))
-    if not isinstance(found, Generalized):
-        raise InputError(f"{an(found.kind)} release cannot be repaired", do="repair a generalized one")
+    found = given.grouped_rows
+    if found is None:
+        raise InputError(f"{an(given.kind)} release cannot be repaired", do="repair a generalized one")
     budget = exact("suppress", suppress)
     if not 0 <= budget <= 1:
         raise InputError("suppress is a share of the rows, at least 0 and at most 1", got=repr(suppress))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali._version import __version__
-from jali.core.arrays import counted
+from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.formats import formula_columns, to_native
 from jali.core.text import html_outline, html_table, joined
 from jali.errors import InputError, InternalError, nearest
@@ -22,10 +22,17 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.summary import cut
+from jali.releases.summary import ATTACKER, NOT_COVERED, an, column_line, cut
 
 if TYPE_CHECKING:
+    from jali.cover.cover import Cover
+    from jali.encoding.table import Table
+    from jali.estimates.base import Estimate
     from jali.releases.column import Published
+    from jali.releases.generalized import Generalized
+    from jali.releases.linked.angel import Angel
+    from jali.releases.marginals import Marginals
+    from jali.releases.presence import Presence
 
 _SHAPES = {
     "kind": str, "jali": str, "method": Mapping, "principles": list, "counts": Mapping, "metrics": Mapping,
@@ -36,7 +43,9 @@ COMPARED = ("kl", "loss")
 """Measures that compare with the original are for its holder: saved, they would tell alike originals apart."""
 _NAMED = ("name", "role", "kind")  # what a manifest says of every column
 SHOWN_ROWS = 5
-"""So many rows of a table are shown in a notebook."""
+"""How many rows of a table a notebook shows."""
+Bound = Literal["exact", "at most"]
+"""Whether a figure about an attacker is exact or an upper bound."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +102,51 @@ class Manifest:
         )
 
 
+class Words(NamedTuple):
+    """What a kind of release calls its groups."""
+
+    one: str = "group"  # one of the groups that sensitive values are counted by
+    several: str = "groups"
+    shown: str = "Groups"  # the groups that people are shown in, as a heading
+    alike: str = "People who look alike, at least"  # what k counts
+
+
 class Release(ABC):
-    """Something published: tables, a manifest, and what analysts and attackers can make of them."""
+    """Something published: tables, a manifest, and what analysts and attackers can make of them.
+
+    Every kind answers the questions below for itself. Outside this room nobody asks which kind a release is: code that
+    works on one table of grouped rows, on batches or on a collection of marginals asks for that part, which may be
+    None.
+    """
 
     kind: ClassVar[str]
+    words: ClassVar[Words] = Words()
+    against: ClassVar[str] = ATTACKER  # the attacker whom the promises are made against
+    one_grouping: ClassVar[bool] = True  # people are shown in the groups that their sensitive values are counted by
+    hides_presence: ClassVar[bool] = False  # the promises are about who of a public table is in this one
+    needs_hierarchies: ClassVar[bool] = False  # a public table is compared with the cells by their hierarchies
     manifest: Manifest
     origin: str
-    search: Mapping[str, int]  # how the search went (nodes, checked): for whoever made the release, never saved
+    search: Mapping[str, int]  # how the search went (nodes, checked): for the holder, never saved
+
+    # The parts that a release can have.
+
+    @property
+    def grouped_rows(self) -> Generalized | None:
+        """The table whose rows show the group and the sensitive values of one person together, if there is one."""
+        return None
+
+    @property
+    def batched(self) -> Angel | None:
+        """The batches, and the tables of quasi-identifiers that their numbers link, if there are any."""
+        return None
+
+    @property
+    def collected(self) -> Marginals | None:
+        """The collection of marginals, if there is one."""
+        return None
+
+    # What is published.
 
     @property
     @abstractmethod
@@ -110,6 +157,50 @@ class Release(ABC):
     @abstractmethod
     def columns(self) -> tuple[Published, ...]:
         """The published columns."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows of the original were published."""
+
+    @property
+    def weight_name(self) -> str | None:
+        """The published column of weights, if there is one."""
+        return None
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The level of each quasi-identifier, where each is shown at one."""
+        return {}
+
+    @property
+    def groups(self) -> pa.Table | None:
+        """What each group of people shows, and how many rows it has; None without groups."""
+        return None
+
+    @property
+    def individuals(self) -> pa.Table | None:
+        """The published quasi-identifiers of each row, in published order; None without rows."""
+        return None
+
+    @property
+    def group_of_rows(self) -> NDArray[np.integer] | None:
+        """The number, from 0, of each published row's group that values are counted by; None without rows."""
+        return None
+
+    @property
+    def hidden_rows(self) -> Bools:
+        """Which published rows are suppressed: (rows,)."""
+        return np.zeros(self.rows, dtype=bool)
+
+    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
+        """How many rows share each row's cells in these columns: (rows,)."""
+        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
+        return np.bincount(number)[number].astype(np.int64)
+
+    def column_line(self, column: Published) -> str:
+        """How a column is published, in a line that begins with its name."""
+        return column_line(column)
 
     def of_role(self, role: str) -> tuple[Published, ...]:
         """The columns of a role."""
@@ -133,6 +224,12 @@ class Release(ABC):
     def estimate(self) -> Any:
         """What an analyst can infer: probabilities, counts, joint frames, samples."""
 
+    @abstractmethod
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> Estimate:
+        """The estimate where cells cover what `cover_of` says: for the holder of the original, who knows more."""
+
+    # What it promises, and against whom.
+
     @property
     def principles(self) -> tuple[Principle, ...]:
         """The promises."""
@@ -146,6 +243,38 @@ class Release(ABC):
     def told(self) -> dict[str, Any]:
         """What the manifest says of the whole release, its promises as they hold for this kind."""
         return self.manifest.to_dict() | {"promises": [self.promised(principle) for principle in self.principles]}
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of."""
+        return NOT_COVERED
+
+    @property
+    def disclosure_bound(self) -> Bound | None:
+        """Whether the maximum disclosure from `counts` is exact or an upper bound; None without groups of people.
+
+        It is exact where an attacker who knows somebody's quasi-identifiers knows the group. Where groups overlap the
+        attacker knows less, and the figure is an upper bound.
+        """
+        return None
+
+    @property
+    def public_table(self) -> Table | None:
+        """The public table at hand, against which presence is judged; it is never saved."""
+        return None
+
+    def beside(self, public: Table) -> Release:
+        """The release with a public table at hand, if its promises are judged against one; else as it is."""
+        return self
+
+    def presence(self, public: Table | None = None) -> Presence:
+        """For each person of the public table the probability of being in this one, from the published cells alone."""
+        do = "try the attack instead: jali.attacks(release, original, public=…)"
+        raise InputError(f"the probability of presence is not defined for {an(self.kind)} release", do=do)
+
+    def widened(self, original: Table) -> Table:
+        """The original over the domain that the cells are about."""
+        return original
 
     def frame(self, kind: str | None = None) -> Any:
         """The published table, in the kind of frame that came in, or as "pandas", "polars", "arrow"."""
@@ -188,7 +317,7 @@ class Release(ABC):
         return self.told() | {"columns": self.columns_facts()}
 
     def _pictures(self) -> dict[str, str]:
-        """The files that are written beside the tables."""
+        """The pictures that are written with the tables, by file name."""
         return {}
 
     def _read_back(self, folder: Path) -> Self:

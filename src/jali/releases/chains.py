@@ -63,7 +63,7 @@ class Chain:
 
     @property
     def attribute(self) -> Attribute:
-        """The chain for counting. How many values a node covers is the cover's affair: here each counts as one."""
+        """The chain for counting. `cover` knows how many values a node covers; here each node counts as one value."""
         maps = [np.arange(len(self.labels[0]) if self.labels else 1, dtype=np.int32)]
         for step in self.parents:
             maps.append(np.asarray(step, dtype=np.int32)[maps[-1]])
@@ -149,7 +149,7 @@ def publish_chain(column: Column, levels: Sequence[int]) -> Chain:
 
 
 def _published_sensitive(column: Column, *, shown: bool) -> Chain:
-    """A sensitive column with the values that occur; of one that no marginal has nothing is told but its name."""
+    """A sensitive column with the values that occur; of a column in no marginal only the name is published."""
     used = np.flatnonzero(column.present) if shown else np.zeros(0, dtype=np.int64)
     judged, mapping = column.sensitive() if shown else (Sensitive(column.name, ()), used)
     labels = (tuple(column.labels.take(pa.array(used)).to_pylist()),) if shown else ()
@@ -175,11 +175,9 @@ LETTER, ROW, PAD, STEP = 7, 20, 12, 36
 
 def sentences(chains: Sequence[Chain], marginals: Sequence[Marginal], tree: Tree | None) -> tuple[str, ...]:
     """What the estimate takes for granted: independence across each separator, evenness below what is shown."""
-    found: list[str] = []
+    said: list[str] = []
     if tree is None:
-        found.append(
-            "the marginals are not decomposable: beyond what they show together, nothing else is taken to hold"
-        )
+        said.append("the marginals are not decomposable: beyond what they show together, nothing else is taken to hold")
     else:
         for at in range(1, len(tree.marginals)):
             below = finest([tree.marginals[i] for i in _subtree(tree, at)])
@@ -188,24 +186,24 @@ def sentences(chains: Sequence[Chain], marginals: Sequence[Marginal], tree: Tree
             one, two = (_named(chains, _beyond(side, given)) for side in (others, below))
             shared = _named(chains, given)
             verb = "are" if " and " in one else "is"
-            found.append(f"{f'given {shared}: ' if shared else ''}{one} {verb} taken as independent of {two}")
+            said.append(f"{f'given {shared}: ' if shared else ''}{one} {verb} taken as independent of {two}")
     shown = finest(marginals)
     for chain, level in zip(chains, shown.levels, strict=True):
         if level == ABSENT:
-            found.append(f"{chain.name} is in no marginal: each of its values is taken as equally likely")
+            said.append(f"{chain.name} is in no marginal: each of its values is taken as equally likely")
         elif chain.levels[level] > 0:
-            found.append(
+            said.append(
                 f"within {chain.like(chain.levels[level])}, each value of {chain.name} is taken as equally likely"
             )
-    return tuple(found)
+    return tuple(said)
 
 
 def _subtree(tree: Tree, at: int) -> set[int]:
-    found = {at}
+    nodes = {at}
     for i in range(at + 1, len(tree.marginals)):
-        if tree.parent[i] in found:
-            found.add(i)
-    return found
+        if tree.parent[i] in nodes:
+            nodes.add(i)
+    return nodes
 
 
 def _beyond(side: Marginal, given: Marginal) -> Marginal:

@@ -20,8 +20,9 @@ from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
 from jali.principles.presence import DeltaPresence
-from jali.releases.generalized import Generalized
-from jali.releases.presence import Presence, presence_of
+from jali.releases.base import Bound
+from jali.releases.generalized import Generalized, require_jali_table
+from jali.releases.summary import HOLDER, OF_THE_PRESENT
 from jali.search.presence.screen import Framed, framed
 
 KNOWN_ALGORITHM: dict[bool, str] = {
@@ -48,25 +49,36 @@ class Concealed(Generalized):
     """A table of private rows whose groups are groups of a public table."""
 
     kind: ClassVar[str] = "concealed"
+    against: ClassVar[str] = HOLDER
+    hides_presence: ClassVar[bool] = True
+    needs_hierarchies: ClassVar[bool] = True
     _public: Table | None = None  # in memory only
 
     def beside(self, public: Table) -> Self:
         """The same release, with the public table to judge it by at hand; that is never saved."""
         made = type(self)(self.columns, self.manifest, origin=self.origin)
-        made.search, made._places, made._public = self.search, self._places, _table("public", public)
+        made.search, made._places, made._public = self.search, self._places, require_jali_table("public", public)
         return made
 
-    def presence(self, public: Table | None = None) -> Presence:
-        """For each person of the public table the probability of being in this one, from the published cells alone."""
-        known = self._public if public is None else _table("public", public)
-        if known is None:
-            raise InputError("presence can only be judged against the public table", do="use release.beside(public)")
-        return presence_of(self, known)
+    @property
+    def public_table(self) -> Table | None:
+        """The public table at hand, which is never saved."""
+        return self._public
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """Exact: groups that overlap in the public table are refused."""
+        return "exact"
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of; they are about presence, so not about sensitive values."""
+        return (OF_THE_PRESENT, *self._never_covered) if self.of_role("sensitive") else super().not_covered
 
     def verify(self, public: Table | None = None) -> None:
         """Judge the bounds again from the published cells and the public table.
 
-        A broken one is an InternalError, or an InputError where it is judged beside a table that the caller gives.
+        A broken one is an InternalError, or an InputError where the caller gives the public table.
         """
         presence = self.presence(public)
         if not self.principles:
@@ -112,18 +124,12 @@ class Concealed(Generalized):
         return _widened(replace(column, values=values, hierarchy=None), codes, np.ones(len(values), dtype=bool))
 
     def _read_back(self, folder: Path) -> Self:
-        assert self._public is not None  # `save` has verified it beside the public table
+        assert self._public is not None  # `save` has verified it against the public table
         return super()._read_back(folder).beside(self._public)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release knows neither where the original's rows went nor the public table."""
         return super().__getstate__() | {"_public": None}
-
-
-def _table(which: str, given: object) -> Table:
-    if not isinstance(given, Table):
-        raise InputError(f"the {which} table must be a jali table", do="use jali.read or jali.table")
-    return given
 
 
 # -- what is published ----------------------------------------------------------------------------------------------

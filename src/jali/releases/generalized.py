@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,17 @@ from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
 from jali.principles.base import Combined, Principle, exact
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Bound, Manifest, Release
 from jali.releases.column import Published, restored
 from jali.releases.facts import LevelFacts
-from jali.releases.group_facts import GroupFacts
+from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts
 from jali.releases.people import people_counts
+from jali.releases.summary import NOT_COVERED, SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
 from jali.search.recode.plan import Peel
+
+if TYPE_CHECKING:
+    from jali.cover.cover import Cover
+    from jali.releases.presence import Presence
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
 
@@ -38,9 +43,8 @@ class Generalized(Release):
         weight_name: str | None = None, people: pa.Table | None = None, origin: str = "arrow",
     ) -> None:  # fmt: skip
         self._columns, self.manifest, self.origin = columns, manifest, origin
-        self.weight, self.weight_name = weight, weight_name
+        self.weight, self._weight_name = weight, weight_name
         self.people = people  # people by group and value, where a person can have several rows
-        self.rows = len(columns[0].codes)
         self.search: Mapping[str, int] = {}
         self._places: Ints | None = None  # (records,) a published row of each record, for the holder; never saved
 
@@ -48,6 +52,21 @@ class Generalized(Release):
     def columns(self) -> tuple[Published, ...]:
         """The published columns, in the order of the table."""
         return self._columns
+
+    @property
+    def grouped_rows(self) -> Generalized:
+        """The published table itself."""
+        return self
+
+    @property
+    def rows(self) -> int:
+        """How many rows were published."""
+        return len(self._columns[0].codes)
+
+    @property
+    def weight_name(self) -> str | None:
+        """The published column of weights, if there is one."""
+        return self._weight_name
 
     @property
     def levels(self) -> dict[str, int]:
@@ -58,7 +77,7 @@ class Generalized(Release):
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
-        """The published table, and the counts of people beside it where a person can have several rows."""
+        """The published table, and a table of people where a person can have several rows."""
         data = {column.name: column.shown() for column in self.columns}
         if self.weight is not None and self.weight_name is not None:
             data[self.weight_name] = pa.array(self.weight)
@@ -117,11 +136,6 @@ class Generalized(Release):
         """A pickled release does not know where the original's rows went."""
         return self.__dict__ | {"_places": None}
 
-    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
-        """How many rows share each row's cells in these columns: (rows,)."""
-        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
-        return np.bincount(number)[number].astype(np.int64)
-
     @property
     def groups(self) -> pa.Table:
         """The published groups: what each shows and how many rows it has."""
@@ -159,6 +173,47 @@ class Generalized(Release):
         columns = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in self.columns)
         return BoxEstimate.from_rows(columns, self.weight)
 
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> BoxEstimate:
+        """The estimate of quasi-identifiers and sensitive columns where cells cover what `cover_of` says."""
+        shown = [column for column in self.columns if column.role != "other"]
+        covers = [cover_of(c) if c.role == "quasi" else c.cover for c in shown]
+        columns = [BoxColumn(c.name, c.kind, c.role, cover, c.codes) for c, cover in zip(shown, covers, strict=True)]
+        return BoxEstimate.from_rows(tuple(columns), self.weight)
+
+    @property
+    def _never_covered(self) -> tuple[str, ...]:
+        """What no promise of such a release speaks of, however its cells are shown."""
+        known = str(self.manifest.method.get("known_algorithm", NOT_COVERED[1]))
+        return (beyond(self.principles), known, NOT_COVERED[2])
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of."""
+        several = () if self.people is None else (SEVERAL_ROWS,)
+        unknown = (UNKNOWN_PRESENCE,) if "pdf_assumes" in self.manifest.method else ()
+        return (*self._never_covered, *several, *unknown)
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """Exact, unless rows are suppressed or intervals are shown across the nodes that were cut."""
+        return "at most" if self._crossing or bool(self.hidden_rows.any()) else "exact"
+
+    @property
+    def _crossing(self) -> bool:
+        """Whether groups are shown by intervals across the nodes that were cut."""
+        facts = [column.facts for column in self.of_role("quasi")]
+        return any(isinstance(f, IntervalFacts) and f.crossing for f in facts)
+
+    def presence(self, public: Table | None = None) -> Presence:
+        """For each person of the public table the probability of being in this one, from the published cells alone."""
+        from jali.releases.presence import presence_of
+
+        known = self.public_table if public is None else require_jali_table("public", public)
+        if known is None:
+            do = "use release.beside(public)" if self.hides_presence else "pass it: release.presence(public)"
+            raise InputError("presence can only be told beside the public table", do=do)
+        return presence_of(self, known)
+
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
         return [column.to_dict() for column in self.columns] + (
@@ -188,8 +243,6 @@ class Generalized(Release):
         return made
 
     def __repr__(self) -> str:
-        from jali.releases.summary import summary
-
         return summary(self)
 
 
@@ -197,6 +250,15 @@ class Partitioned(Generalized):
     """A table whose quasi-identifiers each group shows as tightly as its own values allow."""
 
     kind: ClassVar[str] = "partitioned"
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """Exact for a strict partition whose groups show no more than they are, and no row is suppressed."""
+        facts = [column.facts for column in self.of_role("quasi")]
+        wider = any(isinstance(f, NodeFacts) and f.family != "taxonomy" for f in facts)
+        strict = self.manifest.method.get("mode") == "strict"
+        overlap = self._crossing or wider or not strict or self.manifest.counts.get("suppressed", 0)
+        return "at most" if overlap else "exact"
 
     @cached_property
     def hidden_rows(self) -> NDArray[np.bool_]:
@@ -222,3 +284,15 @@ class Recoded(Partitioned):
     """A table recoded group by group."""
 
     kind: ClassVar[str] = "recoded"
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """An upper bound: groups of local recoding overlap."""
+        return "at most"
+
+
+def require_jali_table(which: str, given: object) -> Table:
+    """The jali table that is given, or an InputError."""
+    if not isinstance(given, Table):
+        raise InputError(f"the {which} table must be a jali table", do="use jali.read or jali.table")
+    return given

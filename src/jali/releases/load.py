@@ -18,11 +18,11 @@ def load(folder: str | Path) -> Release:
 
 def release_of(asked_by: str, given: object) -> Release:
     """The release that is given, or that is saved in the folder that is given."""
-    found = load(given) if isinstance(given, (str, Path)) else given
-    if not isinstance(found, Release):
+    release = load(given) if isinstance(given, (str, Path)) else given
+    if not isinstance(release, Release):
         do = "pass what jali.generalize and its like return, or the folder it was saved in"
-        raise InputError(f"{asked_by} needs a release", got=type(found).__name__, do=do)
-    return found
+        raise InputError(f"{asked_by} needs a release", got=type(release).__name__, do=do)
+    return release
 
 
 def _kind_of(folder: str | Path, manifest: dict[str, Any]) -> type[Release]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from jali.core.charts import Picture
 from jali.core.formats import free_name, to_native
 from jali.core.text import joined
 from jali.errors import InputError, InternalError
-from jali.graphical.estimate import Fitted, MaxEntropyEstimate
+from jali.graphical.estimate import Fitted, MarginalColumn, MaxEntropyEstimate
 from jali.graphical.inference import Network
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
 from jali.graphical.maxent import Tree, fit, tree_of
@@ -24,10 +24,13 @@ from jali.graphical.privacy.anonymity import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Manifest, Release, Words
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
 from jali.releases.summary import cost_lines, many
+
+if TYPE_CHECKING:
+    from jali.cover.cover import Cover
 
 PICTURE = "junction-tree.svg"
 ATTACKERS: Mapping[str, str] = {
@@ -78,12 +81,19 @@ class Marginals(Release):
     """A collection of generalized marginals with the number of people in each cell that has somebody."""
 
     kind: ClassVar[str] = "marginals"
-    weight_name: ClassVar[None] = None  # marginals count rows
+    words: ClassVar[Words] = Words(alike="k of k-link and k-combinatorial anonymity")
+    one_grouping: ClassVar[bool] = False  # there are no groups
+    needs_hierarchies: ClassVar[bool] = True
 
     def __init__(self, chains: tuple[Chain, ...], counts: Sequence[MarginalCounts], manifest: Manifest) -> None:
         self.chains, self.manifest, self.origin = chains, manifest, "arrow"
         self.cache = Cache(Domain(tuple(chain.attribute for chain in chains)), tuple(counts))
         self.search: Mapping[str, int] = {}
+
+    @property
+    def collected(self) -> Marginals:
+        """The release itself."""
+        return self
 
     @property
     def collection(self) -> tuple[Marginal, ...]:
@@ -153,7 +163,7 @@ class Marginals(Release):
 
     @property
     def attacker(self) -> str:
-        """Who the promises are made against, "quasi" or "marginals"; who says nothing was judged by the weaker."""
+        """The attacker of the promises: "quasi" or "marginals", the weaker one, where the manifest does not say."""
         return "quasi" if self.manifest.method.get("attacker") == "quasi" else "marginals"
 
     @property
@@ -187,27 +197,32 @@ class Marginals(Release):
         """Judge every promise again from the published tables alone; a broken one is an InternalError."""
         try:
             self.estimate_parts()
-            found = self.verdict()
+            verdict = self.verdict()
         except InputError as problem:
             raise InternalError(f"the marginals do not fit together; nothing was written: {problem.what}") from None
-        if not found.holds:
-            raise InternalError(f"the release does not keep its promises; nothing was written: {found.reason}")
+        if not verdict.holds:
+            raise InternalError(f"the release does not keep its promises; nothing was written: {verdict.reason}")
 
     def estimate_parts(self) -> Network | Fitted:
         """The distribution behind the estimate; marginals that contradict each other are refused."""
         if self.graph is not None:
             return Network(self.cache, self.graph)
-        found = fit(self.cache, self.collection)
-        if found.gap > 1e-6:
+        fitted = fit(self.cache, self.collection)
+        if fitted.gap > 1e-6:
             raise InputError(
-                "the marginals contradict each other, or could not be fitted", got=f"a gap of {found.gap:.2g}"
+                "the marginals contradict each other, or could not be fitted", got=f"a gap of {fitted.gap:.2g}"
             )
-        return Fitted(found)
+        return Fitted(fitted)
 
     def estimate(self) -> MaxEntropyEstimate:
         """What an analyst can infer: the distribution of highest entropy that agrees with every marginal."""
         columns = tuple(chain.column for chain in self.chains)
         return MaxEntropyEstimate(columns, self.cache, self.collection, self.estimate_parts())
+
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> MaxEntropyEstimate:
+        """The estimate where the finest nodes of each column cover what `cover_of` says; it compares values only."""
+        columns = tuple(MarginalColumn(c.name, c.kind, c.role, cover_of(c)) for c in self.columns)
+        return MaxEntropyEstimate(columns, self.cache, self.collection, self.estimate_parts(), joint=False)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
@@ -219,7 +234,7 @@ class Marginals(Release):
         return super()._written_facts() | told
 
     def _pictures(self) -> dict[str, str]:
-        """The picture beside the tables."""
+        """The junction tree."""
         return {PICTURE: self.picture().svg_file()}
 
     def _check_files(self, folder: Path) -> None:

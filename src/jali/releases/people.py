@@ -1,4 +1,4 @@
-"""People beside rows: where a person can have several rows, what was promised is counted in people.
+"""The table of people: where a person can have several rows, what was promised is counted in people.
 
 The rows of a person are not linked in what is published. So that the promises can be checked from the publication
 alone, a small table says how many people each group has; for a column that a promise judges, how many of them have each

@@ -1,9 +1,9 @@
-"""Presence: how sure whoever holds the public table can be that each person of it is in a release."""
+"""Presence: how sure the holder of a public table can be that each person of it is in a release."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,12 @@ from jali.principles.presence import DeltaPresence
 from jali.releases.column import holder_cover
 from jali.releases.generalized import Generalized
 from jali.releases.summary import many
-from jali.search.presence.existence import alike, kernels, logs_of
+from jali.search.presence.existence import alike, existence, kernels, logs_of
+
+if TYPE_CHECKING:
+    from jali.releases.generalized import Generalized
+
+__all__ = ["Covered", "Presence", "covered_by", "existence", "presence_of"]
 
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 
@@ -29,8 +34,8 @@ _FAR = 2.0**40  # more than all group numbers together where a cell has one grou
 class Presence:
     """For each person of the public table the probability of being in the private one, and the same by group.
 
-    Equation 4 of the pdf-generalization paper, from the published cells alone. Whoever no published cell covers is
-    certainly not in it.
+    Equation 4 of the pdf-generalization paper, from the published cells alone. A person whom no published
+    cell covers is certainly not in it.
     """
 
     probabilities: Floats  # (people of the public table,) in its order
@@ -131,19 +136,19 @@ def _groups(asked: list[Ints], shares: list[Density], covers: list[Cover], nodes
     """The published group that covers each combination, -1 for none; InputError where two do."""
     dense = [(value, node, np.ones(len(value))) for value, node, _ in shares]
     mass = np.arange(len(nodes[0]), dtype=np.float64) + 1.0 + _FAR
-    found = summed(asked, dense, [cover.nodes for cover in covers], nodes, mass)
-    if bool((found >= 2 * _FAR).any()):
+    covering = summed(asked, dense, [cover.nodes for cover in covers], nodes, mass)
+    if bool((covering >= 2 * _FAR).any()):
         raise InputError(
             "cells of two groups overlap, so that presence cannot be judged",
             do='show sets, intervals or distributions: show="pdf"',
         )
-    group: Ints = np.where(found > 0, found - _FAR - 1.0, -1.0).astype(np.int64)
+    group: Ints = np.where(covering > 0, covering - _FAR - 1.0, -1.0).astype(np.int64)
     return group
 
 
-def _share(codes: Ints, found: Density, cover: Cover, nodes: Ints) -> Floats:
+def _share(codes: Ints, density: Density, cover: Cover, nodes: Ints) -> Floats:
     """How likely each value is in its node, 0 where it cannot be."""
-    value, node, share = found
+    value, node, share = density
     key = value * cover.nodes + node
     order = np.argsort(key)
     key, share = key[order], share[order]
@@ -163,9 +168,9 @@ def _by_group(group: Ints, logs: Floats, people: Ints, rows: Ints) -> tuple[Floa
             do="give the public table that the release was made with",
         )
     inside = np.flatnonzero(group >= 0)
-    found = alike(logs[inside], people[inside], group[inside], groups)
-    each = kernels().existences(found.logs, found.many, found.start, rows.astype(np.int64))
+    members = alike(logs[inside], people[inside], group[inside], groups)
+    each = kernels().existences(members.logs, members.many, members.start, rows.astype(np.int64))
     probability = np.zeros(len(group))
-    probability[inside] = each[found.entry]
-    low, high = np.minimum.reduceat(each, found.start[:-1]), np.maximum.reduceat(each, found.start[:-1])
-    return probability, low, high, np.add.reduceat(found.many, found.start[:-1])
+    probability[inside] = each[members.entry]
+    low, high = np.minimum.reduceat(each, members.start[:-1]), np.maximum.reduceat(each, members.start[:-1])
+    return probability, low, high, np.add.reduceat(members.many, members.start[:-1])

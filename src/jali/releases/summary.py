@@ -26,7 +26,7 @@ NOT_COVERED = (
 UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not know it: distributions can tell him"
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
 OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
-"""What hiding who is in a table does not cover besides."""
+"""What a promise about presence does not cover either."""
 SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for whoever knows that"
 """What a release about people with several rows does not cover besides."""
 LONGEST = 60
@@ -92,31 +92,8 @@ def beyond(principles: Iterable[Principle]) -> str:
     return f"more than {' or '.join(of)} that an attacker knows beyond the quasi-identifiers, or facts of another form"
 
 
-def not_covered(release: Generalized) -> tuple[str, ...]:
-    """What the promises of a release do not speak of."""
-    method = release.manifest.method
-    known = str(method.get("known_algorithm", NOT_COVERED[1]))
-    listed: tuple[str, ...] = (beyond(release.principles), known, NOT_COVERED[2])
-    if release.kind == "concealed" and release.of_role("sensitive"):
-        return (OF_THE_PRESENT, *listed)
-    if release.people is not None:
-        listed = (*listed, SEVERAL_ROWS)
-    return (*listed, UNKNOWN_PRESENCE) if "pdf_assumes" in method else listed
-
-
 VISIBLE = "who is in the table: quasi-identifiers are published row by row, so whoever knows somebody's can look"
-"""What the promises of buckets do not speak of, beside the rest."""
-
-
-def buckets_not_covered(release: Buckets) -> tuple[str, ...]:
-    """What the promises of buckets do not speak of.
-
-    Who knows that people were dealt at random learns nothing from it: all tables that fit the buckets give rise to
-    them equally often.
-    """
-    dealt = release.manifest.method["buckets"] == "anatomy"
-    told = (beyond(release.principles), *NOT_COVERED[2 if dealt else 1 :])
-    return (VISIBLE, *told) if any(map(_exact, release.of_role("quasi"))) else told
+"""What the promises of buckets do not speak of either."""
 
 
 def cost_lines(metrics: Mapping[str, float]) -> list[str]:
@@ -143,17 +120,18 @@ def bucket_summary(release: Buckets) -> str:
     lines.append(f"  where a group is a bucket, against {ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
-    lines += ["Not covered", *(f"  {text}" for text in buckets_not_covered(release))]
+    lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
     return "\n".join([*lines, *cost_lines(metrics)])
 
 
-def _exact(column: Published) -> bool:
+def is_exact(column: Published) -> bool:
+    """Whether a quasi-identifier is published as it is."""
     return column.role == "quasi" and column.level == 0 and not column.generalized_by_group
 
 
 def individual_line(column: Published) -> str:
     """How a column of the individuals is published."""
-    return f"{column.name}: as it is" if _exact(column) else column_line(column)
+    return f"{column.name}: as it is" if is_exact(column) else column_line(column)
 
 
 def summary(release: Generalized) -> str:
@@ -171,12 +149,12 @@ def summary(release: Generalized) -> str:
     if release.weight_name:
         lines.append(f"  {release.weight_name}: weights, as the mean of each group")
     lines += ["Guarantee", *(f"  {principle!r}: {release.promised(principle)}" for principle in release.principles)]
-    lines.append(f"  against {HOLDER if release.kind == 'concealed' else ATTACKER}")
+    lines.append(f"  against {release.against}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     if release.people is not None:
         lines.append("  whichever of a person's values is the one that is looked for")
-    lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
+    lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
     lines += cost_lines(metrics)
     if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")

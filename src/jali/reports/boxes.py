@@ -59,7 +59,7 @@ def boxes(release: Release, columns: Sequence[str] | None) -> Picture:
 
 
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[Published, Published]:
-    quasi: dict[str, Published] = {c.name: c for c in getattr(release, "columns", ()) if c.role == "quasi"}
+    quasi: dict[str, Published] = {c.name: c for c in release.columns if c.role == "quasi"}
     wanted = list(columns) if columns is not None else sorted(quasi, key=lambda n: -len(quasi[n].labels))[:2]
     for name in wanted:
         if name not in quasi:

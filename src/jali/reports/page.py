@@ -14,12 +14,11 @@ from jali.encoding.table import Table
 from jali.errors import InputError, path_of
 from jali.measures.measure import require_original
 from jali.releases.base import Release
-from jali.releases.concealed import Concealed
 from jali.releases.load import load
 from jali.releases.store import within_release
 from jali.releases.summary import many
 from jali.reports import privacy, published, usefulness
-from jali.reports.material import Material, a_kind, alike, counted
+from jali.reports.material import Material, a_kind
 from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
@@ -91,7 +90,7 @@ def report(
         found = copy(found)  # as it is saved: what a fresh release remembers beyond its tables is left behind
     edition: Edition = "public" if original is None else "private"
     known = None if public_table is None else as_public(found, public_table, judged=True)
-    found = found.beside(known) if isinstance(found, Concealed) and known is not None else found
+    found = found if known is None else found.beside(known)
     material = Material(found, original, known)
     if known is not None and not isinstance(material.audit, Audit):
         audit(found, public_table=known)  # says in full why presence cannot be judged
@@ -118,9 +117,9 @@ def _glance(m: Material) -> Html:
     """The few figures that matter most."""
     counts = m.manifest["counts"]
     facts = [("Rows", f"{counts['rows']:,}")]
-    facts += [(counted(m.release), f"{counts['groups']:,}")] if counts.get("groups") else []
+    facts += [(m.release.words.shown, f"{counts['groups']:,}")] if counts.get("groups") else []
     if isinstance(m.audit, Audit):
-        facts.append((alike(m.release), f"{m.audit.k:,}"))
+        facts.append((m.release.words.alike, f"{m.audit.k:,}"))
         if m.audit.kept:
             broken = [name for name, kept in m.audit.kept.items() if not kept]
             said = "all kept" if not broken else f"{many(len(broken), 'promise')} BROKEN"

@@ -14,7 +14,6 @@ from jali.core.text import printable
 from jali.encoding.hierarchy import Hierarchy
 from jali.errors import InputError
 from jali.releases.base import Release
-from jali.releases.marginals import Marginals
 from jali.releases.summary import an, many
 from jali.reports.boxes import boxes
 from jali.search.lattice.lattice import Nodes
@@ -128,10 +127,8 @@ def picture(
         made = tree(what)
     elif isinstance(what, Nodes):
         made = lattice(what, _levels(chosen))
-    elif isinstance(what, Marginals):
-        made = what.picture()
     elif isinstance(what, Release):
-        made = boxes(what, columns)
+        made = boxes(what, columns) if what.collected is None else what.collected.picture()
     else:
         do = "pass a hierarchy, what jali.minimal found, or a release"
         raise InputError("there is no picture of this", got=type(what).__name__, do=do)
@@ -142,10 +139,9 @@ def picture(
 
 def _levels(chosen: Any) -> Mapping[str, int]:
     if isinstance(chosen, Release):
-        levels: Mapping[str, int] = getattr(chosen, "levels", {})
-        if not levels:
+        if not chosen.levels:
             raise InputError(f"{an(chosen.kind)} release is no node of a lattice", do="leave chosen= out")
-        return levels
+        return chosen.levels
     return chosen or {}
 
 

@@ -22,9 +22,8 @@ from jali.core.text import (
 )
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts
-from jali.releases.linked.angel import Angel
 from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
-from jali.reports.material import Material, Missing, group_word, judged, not_defined, reached
+from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
 from jali.risk.disclosure.curve import Curve
 
@@ -130,7 +129,7 @@ def _curve(curve: Curve, column: str, name: str) -> Html:
 
 def groups(m: Material) -> Section:
     """How large the groups are."""
-    one, several = group_word(m.release)
+    one, several, *_ = m.release.words
     title = f"{one.capitalize()} sizes"
     if isinstance(m.counts, Missing):
         return Section("groups", title, not_defined(m.counts))
@@ -174,7 +173,7 @@ def size_classes(size: Ints) -> tuple[list[str], Ints, Ints]:
 
 def worst_groups(m: Material) -> Section:
     """What an attacker believes of people in the worst groups."""
-    one, several = group_word(m.release)
+    one, several, *_ = m.release.words
     title = f"What attackers believe about people in the worst {several}"
     counts = m.counts
     if isinstance(counts, Missing):
@@ -202,7 +201,7 @@ def worst_of(cells: Cells) -> Ints:
 
 
 def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> Html:
-    one, _ = group_word(m.release)
+    one = m.release.words.one
     own = slice(int(cells.start[group]), int(cells.start[group + 1]))
     shares = np.zeros(len(cells.column))
     shares[cells.value[own]] = cells.n[own] / max(int(cells.size[group]), 1)
@@ -227,9 +226,9 @@ def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> 
 
 def described(m: Material, counts: Counts, group: int) -> str:
     """What a group shows of its people."""
-    groups = None if isinstance(m.release, Angel) else getattr(m.release, "groups", None)  # of angel: its buckets
+    groups = m.release.groups if m.release.one_grouping else None
     if groups is None or groups.num_rows != counts.groups:
-        return f"{group_word(m.release)[0]} {group + 1}"
+        return f"{m.release.words.one} {group + 1}"
     row = groups.slice(group, 1).to_pylist()[0]
     *names, _ = groups.column_names
     shown = [f"{n} {'missing' if row[n] is None else cut(str(row[n]))}" for n in names if row[n] != ROOT]

@@ -10,11 +10,9 @@ import pyarrow as pa
 from jali.core.text import Html, Section, bullets, element, figure, html_table, joined, listed, paragraphs, sentence
 from jali.encoding import values as v
 from jali.releases.column import Published
-from jali.releases.linked.angel import Angel
-from jali.releases.linked.buckets import Buckets
 from jali.releases.marginals import Marginals
-from jali.releases.summary import column_line, cut, individual_line, many
-from jali.reports.material import Material, a_kind, counted
+from jali.releases.summary import cut, many
+from jali.reports.material import Material, a_kind
 
 ROWS = 8
 """The number of rows that are shown of each table."""
@@ -27,7 +25,7 @@ ROLES = {
 def published(m: Material) -> Section:
     """The tables and their columns."""
     parts: list[object] = [_sizes(m), _columns(m)]
-    parts += _junction_tree(m.release) if isinstance(m.release, Marginals) else []
+    parts += [] if m.release.collected is None else _junction_tree(m.release.collected)
     parts += [_first_rows(name, table) for name, table in m.release.tables.items()]
     return Section("published", "What was published", joined(parts))
 
@@ -35,7 +33,7 @@ def published(m: Material) -> Section:
 def _sizes(m: Material) -> Html:
     counts = m.manifest["counts"]
     known = {
-        "rows": "Rows", "people": "People", "groups": counted(m.release), "suppressed": "Suppressed rows",
+        "rows": "Rows", "people": "People", "groups": m.release.words.shown, "suppressed": "Suppressed rows",
     }  # fmt: skip
     rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
     rows += [
@@ -50,18 +48,18 @@ def _columns(m: Material) -> Html:
         (f["name"], ROLES.get(str(f.get("role")), f.get("role") or ""), *place, line)
         for f, (place, line) in zip(m.columns, _shown(m), strict=True)
     ]
-    several = ("Table",) if isinstance(m.release, Angel) else ()
+    several = () if m.release.batched is None else ("Table",)
     return html_table(("Column", "Role", *several, "How it is shown"), rows, caption="Columns", named=True)
 
 
 def _shown(m: Material) -> list[tuple[tuple[str, ...], str]]:
     """Of each column of the manifest in which table it stands, where columns stand in several, and how it is shown."""
-    release = m.release
-    if isinstance(release, Angel):
-        every = [*(c for t in release.contents.tables for c in t.columns), *release.contents.hidden]
+    release, batched, collected = m.release, m.release.batched, m.release.collected
+    if batched is not None:
+        every = [*(c for t in batched.contents.tables for c in t.columns), *batched.contents.hidden]
         lines = [_line(m, column) for column in every] + [""] * (len(m.columns) - len(every))
         return [((str(f.get("table", "")),), line) for f, line in zip(m.columns, lines, strict=True)]
-    of = _in_marginals(release) if isinstance(release, Marginals) else {c.name: _line(m, c) for c in release.columns}
+    of = {c.name: _line(m, c) for c in release.columns} if collected is None else _in_marginals(collected)
     return [((), of.get(f["name"], "")) for f in m.columns]
 
 
@@ -80,8 +78,7 @@ def _in_marginals(release: Marginals) -> dict[str, str]:
 
 
 def _line(m: Material, column: Published) -> str:
-    line = individual_line(column) if isinstance(m.release, Buckets) and column.role == "quasi" else column_line(column)
-    return line.removeprefix(f"{column.name}: ")
+    return m.release.column_line(column).removeprefix(f"{column.name}: ")
 
 
 def _junction_tree(release: Marginals) -> list[Html]:

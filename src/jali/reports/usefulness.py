@@ -34,7 +34,7 @@ def columns(m: Material) -> Section:
 
 def _spread(m: Material) -> str:
     """How people are spread over the values that a cell stands for, by what the cells show."""
-    quasi = [column for column in getattr(m.release, "columns", ()) if column.role == "quasi"]
+    quasi = [column for column in m.release.columns if column.role == "quasi"]
     told = [column.distributions is not None for column in quasi]
     if not any(told):
         return "with people spread evenly within what a cell covers"

@@ -104,23 +104,24 @@ def beliefs(
     `population` is a table (with weights, if they are its frequencies), or a frame of quasi-identifiers, the sensitive
     column and a column of joint frequencies.
     """
-    found = release_of("beliefs", release)
-    if not isinstance(found, Generalized):
-        raise InputError(f"beliefs are not defined for {an(found.kind)} release")
-    if any(column.distributions is not None for column in found.of_role("quasi")):
+    given = release_of("beliefs", release)
+    rows = given.grouped_rows
+    if rows is None:
+        raise InputError(f"beliefs are not defined for {an(given.kind)} release")
+    if any(column.distributions is not None for column in rows.of_role("quasi")):
         what = "beliefs are not defined where cells show distributions, which say more than the boxes they cover"
         raise InputError(what, do='show intervals, sets or a taxonomy: show="set"')
-    counts = found.counts()
+    counts = rows.counts()
     column = counts.column(sensitive, asked_by="beliefs").name
     if not isinstance(population, Table):
-        population = _population(found, population, column, frequency)
+        population = _population(rows, population, column, frequency)
     codes, joint = _joint(population, column)
     there = joint.sum(axis=1) > 0  # a combination of frequency 0 is nobody's
     codes, joint = codes[there], joint[there]
-    owner, group = _groups(found, population, codes, there)
+    owner, group = _groups(rows, population, codes, there)
     known = np.bincount(owner, minlength=len(codes)) > 0
     place = np.cumsum(known) - 1  # of each combination among those that are known
-    labels, n = _published(found, population, column)
+    labels, n = _published(rows, population, column)
     prior, posterior = _theorem(joint[known], place[owner], group, n)
     quasi = {c.name: c.labels.take(pa.array(codes[known, i])) for i, c in enumerate(population.quasi)}
     return Beliefs(pa.table(quasi), column, labels, prior, posterior, joint[known] > 0, int((~known).sum()))
@@ -153,7 +154,7 @@ def _groups(
 ) -> tuple[Ints, Ints]:
     """The published groups that cover each combination, as pairs: of a lattice node at most one, of boxes several.
 
-    Whoever no group covers is among the suppressed, if there are any.
+    A combination that no group covers is among the suppressed rows, if there are any.
     """
     if not any(column.generalized_by_group for column in release.of_role("quasi")):
         group = _nodes(release, population, codes)
@@ -165,9 +166,9 @@ def _groups(
         )
     for column in release.of_role("quasi"):
         _index(population, column.name)
-    found = links(release, population, told=True)
-    kept = there[found.owner]
-    return (np.cumsum(there) - 1)[found.owner[kept]], found.group[kept]
+    covering = links(release, population, told=True)
+    kept = there[covering.owner]
+    return (np.cumsum(there) - 1)[covering.owner[kept]], covering.group[kept]
 
 
 def _nodes(release: Generalized, population: Table, codes: NDArray[np.int32]) -> Ints:

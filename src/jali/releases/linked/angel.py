@@ -24,16 +24,16 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Bound, Manifest, Release, Words
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
-from jali.releases.linked.tables import Contents, GroupTable, posterior
+from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph, posterior
 from jali.releases.summary import ATTACKER, NOT_COVERED, beyond, column_line, cost_lines, many
 
 TOLERANCE = 1e-5
-"""Posteriors are sums of floats, in so many people: their levels are compared with those of batches up to this much."""
+"""Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
 _OWN = ("batch", "count", "weights")
 
 
@@ -44,15 +44,26 @@ class Angel(Release):
     """
 
     kind: ClassVar[str] = "angel"
+    words: ClassVar[Words] = Words("batch", "batches", "Buckets", "People who look alike in each table, at least")
+    one_grouping: ClassVar[bool] = False  # people are shown in buckets, values are counted in batches
 
     def __init__(self, contents: Contents, manifest: Manifest, *, origin: str = "arrow") -> None:
         self.contents, self.manifest, self.origin = contents, manifest, origin
-        self.rows = contents.tables[0].rows
         self.search: Mapping[str, int] = {}
         self._keys: pa.Table | None = None  # the batches of the original's combinations, for the holder
         self._assigned: Ints | None = None  # (rows of the original,) the batch of each; saved by nothing but `private=`
 
     # What is published.
+
+    @property
+    def batched(self) -> Angel:
+        """The release itself."""
+        return self
+
+    @property
+    def rows(self) -> int:
+        """How many rows `data` has."""
+        return self.contents.tables[0].rows
 
     @property
     def columns(self) -> tuple[Published, ...]:
@@ -122,8 +133,6 @@ class Angel(Release):
 
     def graph(self, path: str | Path) -> Path:
         """Draw the buckets of `data`, the batches, and how many people tie each two; for small releases (Figure 2)."""
-        from jali.releases.linked.graph import graph
-
         return graph(self.contents.tables[0], self.contents).save(path)
 
     # What it promises.
@@ -135,6 +144,25 @@ class Angel(Release):
         joint = bool(self.manifest.method.get("joint_k")) and len(self.contents.tables) > 1
         more = f"; no cells of several tables certainly hold somebody and fewer than {principle.k}" if joint else ""
         return f"in each table of quasi-identifiers, {super().promised(principle)}{more}"
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of."""
+        joined = (LIKELY if self.manifest.method.get("joint_k") else JOIN,) if len(self.contents.tables) > 1 else ()
+        return (*joined, beyond(self.principles), *NOT_COVERED[1:])
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """An upper bound: an attacker knows a person's bucket, and the batch is one of several."""
+        return "at most"
+
+    def kept(self) -> dict[str, bool]:
+        """Whether each promise is kept, from the published tables alone: k by each table, the others by the batches."""
+        counts, k = self.counts(), min(int(table.sizes.min()) for table in self.contents.tables)
+        about_values = self.batch_principles
+        return {repr(p): bool(p.holds(counts).all()) for p in about_values} | {
+            repr(p): k >= self.k for p in self.principles if p not in about_values
+        }
 
     def counts(self) -> Counts:
         """People by batch and sensitive value."""
@@ -184,7 +212,7 @@ class Angel(Release):
         for table in self.contents.tables:
             mixed = None if table.batch is None else posterior(table, counts)
             for principle in self.mixed_principles if mixed is not None else ():
-                assert mixed is not None  # told apart above
+                assert mixed is not None  # without batches there is no principle to judge
                 here, batch = principle.worst(mixed), principle.worst(counts)
                 sign = 1 if principle.better == "higher" else -1
                 if sign * here < sign * batch - TOLERANCE * max(1.0, abs(batch)):
@@ -197,7 +225,7 @@ class Angel(Release):
         return self.inferred(lambda column: column.cover)
 
     def inferred(self, cover_of: Callable[[Published], Cover]) -> SeveralEstimate:
-        """The same with other covers for the quasi-identifiers of each table: for who knows what cells stand for."""
+        """The estimate where the cells of every table cover what `cover_of` says: for the holder of the original."""
         return SeveralEstimate(tuple(self._estimate(table, cover_of) for table in self.contents.tables))
 
     def linked(self, covers: Mapping[str, Cover]) -> LinkedEstimate:
@@ -260,7 +288,7 @@ class Angel(Release):
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
         spreadsheet_safe: bool = False, private: str | Path | None = None,
     ) -> Path:  # fmt: skip
-        """Write the tables and the manifest into a folder, and with `private` the batches of the original beside it.
+        """Write the tables and the manifest into a folder, and with `private` the original's batches into that file.
 
         Both take their places once every promise is found kept in the written files, or neither does.
         """
@@ -285,8 +313,6 @@ class Angel(Release):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
-        from jali.releases.linked.tables import contents_of
-
         facts = Manifest.from_dict(manifest)
         made = cls(contents_of(tables, manifest["columns"]), facts)
         made.contents.require_fit(made.k)
@@ -297,7 +323,6 @@ class Angel(Release):
         return made
 
     def __repr__(self) -> str:
-
         return summary(self)
 
 
@@ -329,12 +354,6 @@ LIKELY = (
 )
 
 
-def not_covered(release: Angel) -> tuple[str, ...]:
-    """What the promises of an ANGEL release do not speak of."""
-    joined = (LIKELY if release.manifest.method.get("joint_k") else JOIN,) if len(release.contents.tables) > 1 else ()
-    return (*joined, beyond(release.principles), *NOT_COVERED[1:])
-
-
 def summary(release: Angel) -> str:
     """What `print(release)` shows."""
     counts, metrics, held = release.manifest.counts, release.manifest.metrics, release.contents
@@ -354,7 +373,7 @@ def summary(release: Angel) -> str:
     lines.append(f"  {RESTS}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
-    lines += ["Not covered", *(f"  {text}" for text in not_covered(release))]
+    lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
     lines += cost_lines(metrics)
     return "\n".join(lines)
 

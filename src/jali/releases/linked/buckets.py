@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,16 @@ from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release, fresh_order
+from jali.releases.base import Bound, Manifest, Release, Words, fresh_order
 from jali.releases.column import Published, restored, whole_numbers
+from jali.releases.summary import NOT_COVERED, VISIBLE, beyond, bucket_summary, individual_line, is_exact
+
+if TYPE_CHECKING:
+    from jali.cover.cover import Cover
 
 
 def counts_on_size(principle: Principle) -> bool:
-    """Whether a promise is about how many people cannot be told apart, which individuals shown one by one can."""
+    """Whether a promise is about the size of groups: then the individuals of a bucket must show the same."""
     inner = principle.principle if isinstance(principle, MultiAttribute) else principle
     return isinstance(inner, (KAnonymity, AlphaAnonymity))
 
@@ -62,10 +66,10 @@ class Buckets(Release):
     """Two tables: who is in which bucket, and how often each bucket has each sensitive value (anatomy)."""
 
     kind: ClassVar[str] = "buckets"
+    words: ClassVar[Words] = Words("bucket", "buckets", "Buckets")
 
     def __init__(self, contents: Contents, manifest: Manifest, *, origin: str = "arrow") -> None:
         self.contents, self.manifest, self.origin = contents, manifest, origin
-        self.rows = len(contents.bucket)
         self.search: Mapping[str, int] = {}
         self._assigned: Ints | None = None  # (rows of the original,) the bucket of each, for the holder; never saved
 
@@ -73,6 +77,11 @@ class Buckets(Release):
     def columns(self) -> tuple[Published, ...]:
         """The published columns: those of the individuals, then the sensitive ones."""
         return self.contents.shown + self.contents.hidden
+
+    @property
+    def rows(self) -> int:
+        """How many individuals were published."""
+        return len(self.contents.bucket)
 
     @property
     def weight_name(self) -> str | None:
@@ -142,10 +151,9 @@ class Buckets(Release):
         """A pickled release does not know where the original's rows went."""
         return self.__dict__ | {"_assigned": None}
 
-    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
-        """How many rows share each row's cells in these columns of the individuals: (rows,)."""
-        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
-        return np.bincount(number)[number].astype(np.int64)
+    def column_line(self, column: Published) -> str:
+        """How a column is published; individuals can show their quasi-identifiers as they are."""
+        return individual_line(column) if column.role == "quasi" else super().column_line(column)
 
     def promised(self, principle: Principle) -> str:
         """What a promise means where groups are buckets."""
@@ -162,6 +170,22 @@ class Buckets(Release):
             tuple(c.judged[0] for c in held.hidden if c.judged is not None), joint.astype(np.int64),
         )  # fmt: skip
 
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the promises do not speak of.
+
+        An attacker who knows that people were dealt at random learns nothing from it: all tables that fit the buckets
+        lead to them equally often.
+        """
+        dealt = self.manifest.method["buckets"] == "anatomy"
+        told = (beyond(self.principles), *NOT_COVERED[2 if dealt else 1 :])
+        return (VISIBLE, *told) if any(map(is_exact, self.of_role("quasi"))) else told
+
+    @property
+    def disclosure_bound(self) -> Bound:
+        """Exact: everybody's bucket is published."""
+        return "exact"
+
     def verify(self) -> None:
         """Judge every promise again from the published tables alone, and whether the two tables fit."""
         try:
@@ -174,8 +198,12 @@ class Buckets(Release):
         """What an analyst can infer from the two tables."""
         return self.linked({})
 
+    def inferred(self, cover_of: Callable[[Published], Cover]) -> LinkedEstimate:
+        """The estimate where the cells of quasi-identifiers cover what `cover_of` says."""
+        return self.linked({column.name: cover_of(column) for column in self.of_role("quasi")})
+
     def linked(self, covers: Mapping[str, Any]) -> LinkedEstimate:
-        """The estimate, with other covers for some columns: for whoever knows more of what cells stand for."""
+        """The estimate, with other covers for some columns."""
         held = self.contents
         shown, hidden = (
             [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in columns]
@@ -215,8 +243,6 @@ class Buckets(Release):
         return cls(contents, facts)
 
     def __repr__(self) -> str:
-        from jali.releases.summary import bucket_summary
-
         return bucket_summary(self)
 
 

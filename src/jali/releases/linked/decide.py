@@ -26,7 +26,7 @@ JOINT_TIME = 60.0
 
 
 PATIENCE = 40
-"""After so many steps that clear nothing, programs take over."""
+"""The number of steps without progress after which programs take over."""
 
 
 class JointCheck(NamedTuple):

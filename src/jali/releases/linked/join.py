@@ -55,7 +55,7 @@ def meeting(
 
 
 MOST_PAIRS = 20_000_000
-"""Of so many pairs of cells at most the bounds of a table without batches are sought."""
+"""The most pairs of cells for which the bounds of a table without batches are computed."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class _Joined(NamedTuple):
         return cls(batch, cell, n, batch * cells + cell, cells, by_cell, start, main, outside)
 
     def people(self, batch: Ints, cell: Ints) -> Ints:
-        """How many people of each of these batches are in the cell beside it."""
+        """How many people of each batch are in the cell at the same place: (pairs,)."""
         wanted = batch * self.cells + cell
         at = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
         return np.where(self.key[at] == wanted, self.n[at], 0)

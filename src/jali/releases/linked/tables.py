@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added_by_key, combine, counted, portions, runs_of
+from jali.core.charts import COLOURS, Picture, clipped
+from jali.errors import InputError
 from jali.principles.counts import Counts
 from jali.releases.column import Published, restored, whole_numbers
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SHARES = 2**40
-"""A posterior is judged as so many people: shares are rounded up to one of them, so that what is possible stays so."""
+"""A posterior is judged as counts of this many people; a share above 0 is rounded up to at least one of them."""
 
 
 class GroupTable:
@@ -174,3 +179,51 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     found: NDArray[np.float64] = column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
     return found
+
+
+# -- the picture (Figure 2) --------------------------------------------------------------------------------------
+
+LARGEST = 60
+"""Buckets, and batches, up to which a graph can be read."""
+WIDE = 44
+"""Letters of a bucket or batch that are shown."""
+
+
+def graph(table: GroupTable, contents: Contents) -> Picture:
+    """Buckets on the left, batches on the right; a line is as wide as people are in both."""
+    buckets, batches = len(table.sizes), len(contents.size)
+    if max(buckets, batches) > LARGEST:
+        got = f"{buckets:,} buckets and {batches:,} batches"
+        do = "draw a smaller release, or look at release.tables"
+        raise InputError(f"a graph of more than {LARGEST} buckets or batches cannot be read", got=got, do=do)
+    shown = [", ".join(str(text) for text in table.label(bucket).values()) for bucket in range(buckets)]
+    held = _values(contents)
+    ties = list(zip(*(amounts.tolist() for amounts in table.shares), strict=True))  # bucket, batch, people
+
+    def draw(canvas: Figure) -> None:
+        high = max(buckets, batches)
+        left = [(i + 0.5) * high / buckets for i in range(buckets)]
+        right = [(i + 0.5) * high / batches for i in range(batches)]
+        axes = canvas.subplots()
+        for bucket, batch, people in ties:
+            width = 0.6 + 3.0 * people / int(table.sizes[bucket])
+            axes.plot([0, 1], [left[bucket], right[batch]], color=COLOURS[0], linewidth=width, alpha=0.5, zorder=1)
+        axes.scatter([0] * buckets, left, color=COLOURS[6], marker="s", zorder=2, s=16)
+        axes.scatter([1] * batches, right, color=COLOURS[1], marker="o", zorder=2, s=16)
+        for x, places, texts, side, away in ((0, left, shown, "right", -6), (1, right, held, "left", 6)):
+            for y, text in zip(places, texts, strict=True):
+                axes.annotate(clipped(text, WIDE), (x, y), (away, 0), textcoords="offset points", ha=side, va="center")
+        axes.set(xlim=(-1.1, 2.1), ylim=(high, 0))
+        axes.set_axis_off()
+
+    said = "; ".join(f"{shown[bucket]}: {people} in batch {batch + 1}" for bucket, batch, people in ties)
+    return Picture("Which batches each bucket is a mixture of", said, draw, 8, max(2.0, 0.32 * max(buckets, batches)))
+
+
+def _values(contents: Contents) -> list[str]:
+    """What each batch holds: `1: flu 2, cold 1`."""
+    texts = [column.labels.take(pa.array(column.codes)).to_pylist() for column in contents.hidden]
+    told: list[list[str]] = [[] for _ in range(len(contents.size))]
+    for batch, people, *values in zip(contents.entry_batch.tolist(), contents.people.tolist(), *texts, strict=True):
+        told[batch].append(f"{' and '.join('missing' if v is None else str(v) for v in values)} {people}")
+    return [f"{number}: {', '.join(values)}" for number, values in enumerate(told, 1)]

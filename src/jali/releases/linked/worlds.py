@@ -16,7 +16,7 @@ from jali.releases.linked.join import LARGEST, in_common, meeting
 from jali.releases.linked.tables import GroupTable
 
 MOST = 1_000_000
-"""Of so many unknowns at most a program is made."""
+"""The most unknowns of a program."""
 
 
 class Entries(NamedTuple):
@@ -80,7 +80,7 @@ def worlds_of(tables: Sequence[GroupTable], *, batches: bool, deadline: float) -
 
 
 def _too_wide(one: GroupTable, two: GroupTable) -> bool:
-    """Whether a column is shown in so many ways that it is not asked which of them meet."""
+    """Whether a column has too many pairs of nodes to list those that have a value in common."""
     return any(a.name == b.name and a.cover.nodes * b.cover.nodes > LARGEST for a in one.columns for b in two.columns)
 
 
@@ -253,7 +253,7 @@ class Walk:
 
 
 def _apart(one: Ints, two: Ints) -> Ints:
-    """Pairs of which no two have anybody in common: whoever is in several keeps the first."""
+    """Pairs of which no two have a person in common: somebody in several pairs keeps the first."""
     both = np.stack([one, two], axis=1).reshape(-1)
     _, first = np.unique(both, return_index=True)
     fresh = np.zeros(len(both), dtype=bool)

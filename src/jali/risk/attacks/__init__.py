@@ -1,1 +1,1 @@
-"""What known attacks learn from a release, for whoever holds the original."""
+"""What known attacks learn from a release, for the holder of the original."""

@@ -1,4 +1,4 @@
-"""Marginals beside a table: where its combinations of quasi-identifiers lie in each of them."""
+"""Marginals compared with a table: where its combinations of quasi-identifiers lie in each of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 
 
 def placed(release: Marginals, table: Table) -> tuple[Placed, ...]:
-    """Every marginal, beside a table with the same quasi-identifiers."""
+    """Every marginal, with the cells that the combinations of a table lie in."""
     return tuple(_placed(release, source, table) for source in release.cache.sources)
 
 
@@ -154,8 +154,8 @@ def strongest(release: Marginals, table: Table, column: Sensitive) -> Chances:
 def surely_valued(release: Marginals, table: Table, truth: Cells, *, seconds: float) -> tuple[Bools, bool] | None:
     """Combinations of which everybody has one value in every table that fits the marginals and has these people.
 
-    For who knows everybody's quasi-identifiers. The flag says that time was enough; None where there are too many
-    unknowns.
+    For an attacker who knows everybody's quasi-identifiers. The flag says that time was enough; None where there
+    are too many unknowns.
     """
     width, people = len(truth.column), truth.size
     if truth.groups * width > UNKNOWNS:

@@ -99,7 +99,7 @@ MANY = 100
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """A release beside the public table: its groups, and what their fractions allow."""
+    """A release and the public table: the groups, and what their fractions allow."""
 
     release: Generalized
     public: Table
@@ -205,13 +205,13 @@ def _counts(shares: Shares, rows: int, shift: Fraction) -> dict[int, int]:
 
 
 def _fits(counts: Mapping[int, int], room: Ints) -> bool:
-    """Whether counts are counts, and the public table has so many people of each value."""
+    """Whether counts are whole numbers, none above the people of the public table with that value."""
     return all(0 <= n <= (int(room[value]) if 0 <= value < len(room) else 0) for value, n in counts.items())
 
 
 @dataclass(frozen=True, eq=False)
 class Surely:
-    """Who of a public table is surely in the private one, or surely not, for who decodes the fractions."""
+    """The people of a public table who are surely in the private one, or surely not, once fractions are decoded."""
 
     present: Bools  # (combinations of the public table,) everybody with it is in the private one in every world
     absent: Bools  # nobody with it is

@@ -18,7 +18,8 @@ from jali.risk.attacks.links import Chances, Links, links, links_to
 from jali.risk.attacks.scene import Attack, Scene, different, percent
 
 SECONDS = 20.0
-"""How long certainty is looked for in marginals; what is not decided by then is told as a note."""
+"""How long certainty is looked for in marginals; what is not decided by then becomes a note."""
+CERTAIN = "certain from the marginals and everybody's quasi-identifiers"
 IN_THE_RELEASE = "whether the people of the public table are in the release at all"
 
 
@@ -36,25 +37,24 @@ class LookedUp:
 def linkage(scene: Scene, public: Table | None) -> Attack:
     """People of a public table, or of the original, who are looked up by their quasi-identifiers."""
     table = scene.original if public is None else public
-    found = _looked_up(scene, table, public is not None)
-    value, chance = found.chances.most_likely()
+    match = _looked_up(scene, table, public is not None)
+    value, chance = match.chances.most_likely()
     exposed = scene.sure(chance)
-    figures = found.figures(lambda which: people_of(table, which))
+    figures = match.figures(lambda which: people_of(table, which))
     right = _right(scene, value, exposed) if public is None else None
     if public is not None:
         figures |= _shared(scene, public, value, exposed)
-    order = sorted(np.flatnonzero(exposed).tolist(), key=lambda c: (-chance[c], int(found.matched[c]), c))
+    order = sorted(np.flatnonzero(exposed).tolist(), key=lambda c: (-chance[c], int(match.matched[c]), c))
     alike = _by_combination(table)
     cases = (
-        f"{many(int(alike[c]), 'person matches', 'people match')} {found.place(c)}: "
+        f"{many(int(alike[c]), 'person matches', 'people match')} {match.place(c)}: "
         f"{percent(float(chance[c]))} of {scene.label(int(value[c]))}"
         for c in order
     )
     who = "everybody's quasi-identifiers" if public is None else "a public table of quasi-identifiers"
-    how = "combines the marginals by maximum entropy" if isinstance(scene.release, Marginals) else (
-        "counts the values of the rows that match"
-    )  # fmt: skip
-    notes = (*(() if public is None else (IN_THE_RELEASE,)), *found.notes, *scene.assumed)
+    counting = "counts the values of the rows that match"
+    how = counting if scene.release.collected is None else "combines the marginals by maximum entropy"
+    notes = (*(() if public is None else (IN_THE_RELEASE,)), *match.notes, *scene.assumed)
     everybody = people_of(table, np.ones(len(value), dtype=bool))
     told = different(cases, scene.cases)
     return Attack(
@@ -78,26 +78,28 @@ def _by_combination(table: Table) -> Ints:
 
 
 def _looked_up(scene: Scene, table: Table, elsewhere: bool) -> LookedUp:
-    if isinstance(scene.release, Marginals):
-        return _in_marginals(scene, scene.release, table, elsewhere)
+    if scene.release.collected is not None:
+        return _in_marginals(scene, scene.release.collected, table, elsewhere)
     holder = scene.own if elsewhere else None
-    if isinstance(scene.release, Angel):
-        return _in_batches(scene, scene.release, table, holder)
-    found = scene.links if holder is None else links(scene.release, table, holder)
+    if scene.release.batched is not None:
+        return _in_batches(scene, scene.release.batched, table, holder)
+    covering = scene.links if holder is None else links(scene.release, table, holder)
 
     def place(c: int) -> str:
-        one = int(found.groups[c]) == 1
-        where = scene.names(int(found.group[found.start[c]])) if one else f"{found.groups[c]} groups together"
-        return f"{where} ({many(int(found.matched[c]), 'row')})"
+        one = int(covering.groups[c]) == 1
+        where = scene.names(int(covering.group[covering.start[c]])) if one else f"{covering.groups[c]} groups together"
+        return f"{where} ({many(int(covering.matched[c]), 'row')})"
 
-    return LookedUp(found.chances(scene.cells), lambda people: _matches(found, people, "group"), place, found.matched)
+    return LookedUp(
+        covering.chances(scene.cells), lambda people: _matches(covering, people, "group"), place, covering.matched
+    )
 
 
-def _matches(found: Links, people: Callable[[Bools], int], what: str) -> dict[str, int]:
+def _matches(covering: Links, people: Callable[[Bools], int], what: str) -> dict[str, int]:
     return {
-        f"match no {what}": people(found.groups == 0),
-        f"match exactly one {what}": people(found.groups == 1),
-        "match exactly one row": people(found.matched == 1),
+        f"match no {what}": people(covering.groups == 0),
+        f"match exactly one {what}": people(covering.groups == 1),
+        "match exactly one row": people(covering.matched == 1),
     }
 
 
@@ -107,14 +109,14 @@ def _matches(found: Links, people: Callable[[Bools], int], what: str) -> dict[st
 def _in_batches(scene: Scene, release: Angel, table: Table, holder: Table | None) -> LookedUp:
     """Of each combination the strongest belief that any table with batches gives, or what all of them leave."""
     tables = [one for one in release.contents.tables if one.batch is not None]
-    found = [
+    covering = [
         links_to(one.columns, np.asarray(one.batch), np.zeros(one.rows, dtype=bool), table, holder) for one in tables
     ]
     width = len(scene.column)
-    share = np.zeros((len(found[0].start) - 1, width))
+    share = np.zeros((len(covering[0].start) - 1, width))
     batches = len(release.contents.size)
-    pairs = found[0].owner * batches + found[0].group  # combinations and the batches that every table leaves them
-    for one in found:
+    pairs = covering[0].owner * batches + covering[0].group  # combinations and the batches that every table leaves them
+    for one in covering:
         chances = one.chances(scene.cells)
         known = np.zeros_like(share)
         known[chances.combination, chances.value] = chances.share
@@ -142,7 +144,7 @@ def _in_batches(scene: Scene, release: Angel, table: Table, holder: Table | None
 
 
 def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: bool) -> LookedUp:
-    """The belief by maximum entropy; who looks up everybody of the original also knows what is certain."""
+    """The belief by maximum entropy; an attacker who looks up everybody of the original also knows certain values."""
     chances = collected_chances(release, table, scene.column.name)
     there = np.bincount(chances.combination, minlength=chances.combinations) > 0
     sure = None if elsewhere else surely_valued(release, table, scene.truth, seconds=SECONDS)
@@ -157,9 +159,7 @@ def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: boo
         chances = _made_certain(chances, certain, scene)
 
     def figures(people: Callable[[Bools], int]) -> dict[str, int]:
-        known = (
-            {} if sure is None else {"certain from the marginals and everybody's quasi-identifiers": people(certain)}
-        )
+        known = {} if sure is None else {CERTAIN: people(certain)}
         return {"match no cell": people(~there), **known}
 
     return LookedUp(

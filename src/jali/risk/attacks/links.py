@@ -18,9 +18,6 @@ from jali.measures.holder import builders
 from jali.principles.counts import Cells
 from jali.releases.base import Release
 from jali.releases.column import Published, holder_sets, node_numbers
-from jali.releases.concealed import Concealed
-from jali.releases.generalized import Generalized
-from jali.releases.marginals import Marginals
 from jali.releases.summary import an
 
 AT_ONCE = 1 << 27
@@ -96,7 +93,7 @@ def links(release: Release, table: Table, holder: Table | None = None, *, told: 
     value follows from the published cells alone, and a cell of which nothing is known may cover anything. With `told`
     everything follows from the published cells.
     """
-    quasi, group = quasi_of(release), np.asarray(getattr(release, "group_of_rows", None), dtype=np.int64)
+    quasi, group = quasi_of(release), np.asarray(release.group_of_rows, dtype=np.int64)
     return links_to(quasi, group, hidden_groups(release), table, holder, told=told)
 
 
@@ -105,9 +102,8 @@ def hidden_groups(release: Release) -> Bools:
 
     Where single tuples were suppressed, everybody can be among them, and those rows are a group like any other.
     """
-    rows = len(np.asarray(getattr(release, "group_of_rows", ())))
     single = release.manifest.method.get("by") == "tuples"
-    return np.zeros(rows, dtype=bool) if single else getattr(release, "hidden_rows", np.zeros(rows, dtype=bool))
+    return np.zeros(release.rows, dtype=bool) if single else release.hidden_rows
 
 
 def links_to(
@@ -153,7 +149,7 @@ def _covered(masks: list[NDArray[np.uint8]], codes: NDArray[np.integer]) -> tupl
 
 def quasi_of(release: Release) -> tuple[Published, ...]:
     """The published quasi-identifiers; an error for a kind of release that has none row by row."""
-    if getattr(release, "group_of_rows", None) is None:
+    if release.group_of_rows is None:
         raise InputError(f"rows cannot be looked up in {an(release.kind)} release")
     return release.of_role("quasi")
 
@@ -216,7 +212,7 @@ def public_table(release: Release, public: Table | Any, *, judged: bool = False,
 
     shown = release.of_role("quasi")
     quasi: dict[str, Builder] = {c.name: Suppress() for c in shown}
-    if isinstance(release, (Concealed, Marginals)) or (judged and isinstance(release, Generalized)):
+    if release.needs_hierarchies or (judged and release.grouped_rows is not None):
         quasi = builders(release)  # what their cells cover follows from hierarchies
     types = {c.name: c.kind for c in shown}
     if isinstance(public, (str, Path)):

@@ -13,7 +13,6 @@ from jali.core.arrays import Bools, Ints, counted, owners, runs_of
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Cells, Counts
 from jali.releases.column import Published, node_numbers
-from jali.releases.generalized import Generalized
 from jali.releases.group_facts import NodeFacts
 from jali.releases.summary import an, many
 from jali.risk.attacks.scene import Attack, Scene
@@ -69,7 +68,7 @@ def spreads(counts: Row, sizes: Row) -> Iterator[tuple[Row, ...]]:
 
 
 def _takes(counts: Row, size: int) -> Iterator[Row]:
-    """Every way to take so many of these."""
+    """Every way to take `size` of these."""
     if not counts:
         yield ()
         return
@@ -96,7 +95,7 @@ def _some_part_fails(ways: Ints, used: Ints, principles: tuple[Principle, ...], 
 ATTACKER = "knows everybody's quasi-identifiers, the algorithm and the promises: every finer release broke one"
 OF_NO_USE = "knows the anatomy algorithm, which is of no use: it leads to the buckets equally often from every table"
 WAYS = 100_000
-"""How many ways to spread values over parts are looked at in all, some seconds; what needs more is told as a note."""
+"""How many ways to spread values over parts are looked at in all, some seconds; what needs more becomes a note."""
 MOST = 5_000
 """How many of them for one rejection."""
 SMALL = Fraction(1, 1000)
@@ -148,13 +147,13 @@ def minimality(scene: Scene) -> Attack:
         mine = Budget(min(MOST, budget.steps))
         budget.steps -= mine.steps
         try:
-            found = _learn(scene, rejected, mine)
+            raised = _learn(scene, rejected, mine)
         except TooManyError:
             uncounted += 1
             continue
         budget.steps += mine.steps
-        tally["of them to be expected anyway"] += found is None
-        learnt += found or []
+        tally["of them to be expected anyway"] += raised is None
+        learnt += raised or []
     several = tally["rejected finer groupings"] > 1
     notes = ["what follows from several rejections together"] if several else []
     if uncounted:
@@ -197,7 +196,7 @@ def _why_not(scene: Scene) -> str | None:
     """Why nothing can be computed for a release."""
     release, method = scene.release, scene.release.manifest.method
     unknown = str(method.get("known_algorithm", f"what the algorithm of {an(release.kind)} release gives away"))
-    if not isinstance(release, Generalized):
+    if release.grouped_rows is None:
         return unknown
     if scene.several:
         return "what the algorithm gives away where a person can have several rows"
@@ -218,7 +217,6 @@ def _why_not(scene: Scene) -> str | None:
 
 def _hierarchies_missing(scene: Scene) -> str | None:
     """A group is split along its taxonomies, so these must be the ones that it was split along."""
-    assert isinstance(scene.release, Generalized)
     for published in scene.release.of_role("quasi"):
         hierarchy = scene.original[published.name].hierarchy
         assert hierarchy is not None
@@ -230,7 +228,6 @@ def _hierarchies_missing(scene: Scene) -> str | None:
 
 def _levels_missing(scene: Scene) -> str | None:
     """Where groups show a column in their own way, its levels here must be those that they were formed by."""
-    assert isinstance(scene.release, Generalized)
     quasi = scene.release.of_role("quasi")
     if not any(published.generalized_by_group for published in quasi):
         return None
@@ -248,7 +245,6 @@ def _levels_missing(scene: Scene) -> str | None:
 
 def _shown(scene: Scene, published: Published) -> Ints | None:
     """The node that each value of a column has in a full-domain generalization, shown or only behind its groups."""
-    assert isinstance(scene.release, Generalized)
     column = scene.original[published.name]
     if not published.generalized_by_group:
         return node_numbers(published, column)
@@ -262,11 +258,9 @@ def _shown(scene: Scene, published: Published) -> Ints | None:
 
 def _children(scene: Scene) -> Iterator[Rejected]:
     """For each quasi-identifier, the same generalization with this column one step finer."""
-    release = scene.release
-    assert isinstance(release, Generalized)
     names = [column.name for column in scene.original.quasi]
     codes = scene.original.frequencies.codes
-    for published in release.of_role("quasi"):
+    for published in scene.release.of_role("quasi"):
         column = scene.original[published.name]
         hierarchy = column.hierarchy
         assert hierarchy is not None
@@ -319,18 +313,20 @@ def _learn(scene: Scene, rejected: Rejected, budget: Budget) -> list[Learnt] | N
         return None
     order = np.argsort(owner, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)  # the parts of each group
-    found: list[tuple[int, Ints, Failure]] = []
+    failures: list[tuple[int, Ints, Failure]] = []
     none = Fraction(1)  # the chance that no part fails
     for parts in sorted(places, key=lambda parts: int(size[parts].sum())):
         if len(parts) < 2:
             continue  # the group itself keeps every promise
         group = int(owner[parts[0]])
         sizes = tuple(size[parts].tolist())
-        found.append((group, parts, failure(_row(scene, group), sizes, scene.release.principles, scene.cells, budget)))
-        none *= 1 - found[-1][2].chance
+        failures.append(
+            (group, parts, failure(_row(scene, group), sizes, scene.release.principles, scene.cells, budget))
+        )
+        none *= 1 - failures[-1][2].chance
         if none <= SMALL:
             return None
-    return [one for group, parts, fail in found for one in _raised(scene, rejected, (group, parts, fail), none)]
+    return [one for group, parts, fail in failures for one in _raised(scene, rejected, (group, parts, fail), none)]
 
 
 def _fails(scene: Scene, rejected: Rejected) -> bool:

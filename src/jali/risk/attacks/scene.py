@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,17 +16,14 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.counts import Cells, GivenCounts, Sensitive
 from jali.releases.base import Release
-from jali.releases.concealed import Concealed
-from jali.releases.generalized import Generalized
-from jali.releases.linked.angel import Angel
-from jali.releases.marginals import Marginals
 from jali.releases.summary import cut, many
 from jali.risk.attacks.collected import collected_chances, collected_column, collected_place, strongest
-from jali.risk.attacks.links import Links, links
-from jali.risk.attacks.seen import TOLERANCE, Seen, by_combination
+from jali.risk.attacks.links import Chances, Links, links
 
 CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 """What stands above every gallery."""
+TOLERANCE = 1e-9
+"""Beliefs are floats; one reaches the threshold up to this much of it, far less than one person in a release makes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Attack:
     name: str
     attacker: str  # who can do it, and what he knows, in words
     exposed: int | None  # people about whom the attacker becomes as sure as the threshold says; None: not computed
-    people: int  # of so many
+    people: int  # whom the attack was tried on
     right: int | None = None  # of the exposed, those who do have the value that the attacker believes
     figures: Mapping[str, int | float] = field(default_factory=dict)
     cases: tuple[str, ...] = ()
@@ -107,8 +104,9 @@ class Names:
     """What each group is called in a sentence: its published cells where it shows some, else its number."""
 
     def __init__(self, release: Release) -> None:
-        self._cells = release.groups.to_pylist() if isinstance(release, Generalized) else None
-        self._columns = [c.name for c in release.of_role("quasi")] if isinstance(release, Generalized) else []
+        rows = release.grouped_rows
+        self._cells = None if rows is None else rows.groups.to_pylist()
+        self._columns = [] if rows is None else [c.name for c in rows.of_role("quasi")]
 
     def __call__(self, group: int) -> str:
         if self._cells is None:
@@ -124,12 +122,12 @@ def different(told: Iterable[str], most: int) -> tuple[str, ...]:
     >>> different(["a", "a", "b", "c"], 2)
     ('a', 'b')
     """
-    found: dict[str, None] = {}
+    kept: dict[str, None] = {}
     for sentence in told:
-        if len(found) == most:
+        if len(kept) == most:
             break
-        found[sentence] = None
-    return tuple(found)
+        kept[sentence] = None
+    return tuple(kept)
 
 
 def percent(share: float) -> str:
@@ -147,6 +145,73 @@ def value_name(label: str | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """Beliefs by group and value, sorted by both, and how many people of the group do have the value.
+
+    A group is whatever the attacker cannot see into: a published group, a bucket, or everybody with one combination of
+    quasi-identifiers. Where people have several rows a belief is that the value is among theirs; they may sum to more
+    than 1, and `holders` names the people, so that each counts once.
+    """
+
+    group: Ints  # (cells,)
+    value: Ints  # (cells,)
+    share: Floats  # (cells,) the belief that somebody of the group has the value
+    people: Ints  # (cells,) who do
+    size: Ints  # (groups,) people
+    everybody: int  # people in all, each counted once
+    called: str  # what the groups are, in the plural
+    place: Callable[[int], str]  # a group in a sentence
+    holders: tuple[Ints, ...] | None = None  # (cells,) the people who have the value, by number
+
+    @cached_property
+    def start(self) -> Ints:
+        """Where each group's cells begin: (groups + 1,)."""
+        return np.searchsorted(self.group, np.arange(len(self.size) + 1)).astype(np.int64)
+
+    @cached_property
+    def ranked(self) -> Ints:
+        """The cells, those of each group by their belief: (cells,)."""
+        return np.lexsort((self.value, -self.share, self.group))
+
+    @property
+    def likeliest(self) -> Ints:
+        """The cell of the most likely value of each group that has one: (groups that have people,)."""
+        filled = np.flatnonzero(np.diff(self.start) > 0)
+        return self.ranked[self.start[filled]]
+
+    def within(self, groups: Bools) -> int:
+        """How many people the groups have."""
+        if self.holders is None:
+            return int(self.size[groups].sum())
+        return self.having(np.flatnonzero(groups[self.group]))
+
+    def having(self, cells: Ints, without: Sequence[Ints] | None = None) -> int:
+        """How many people have the value of one of the cells, and none of the values of `without`."""
+        if self.holders is None:
+            return int(self.people[cells].sum())
+        named = []
+        for at, cell in enumerate(cells.tolist()):
+            own = self.holders[cell]
+            for other in [] if without is None else without[at].tolist():
+                own = np.setdiff1d(own, self.holders[other])
+            named.append(own)
+        return len(np.unique(np.concatenate(named))) if named else 0
+
+
+def by_combination(chances: Chances, truth: Cells, place: Callable[[int], str]) -> Seen:
+    """Everybody with the same quasi-identifiers looks alike: beliefs by combination, with the true counts."""
+    width = len(truth.column)
+    true = dict(zip((truth.group * width + truth.value).tolist(), truth.n.tolist(), strict=True))
+    keys = (chances.combination * width + chances.value).tolist()
+    people = np.array([true.get(key, 0) for key in keys], dtype=np.int64)
+    called = "combinations of quasi-identifiers"
+    everybody = int(truth.size.sum())
+    return Seen(
+        chances.combination, chances.value, chances.share, people, truth.size, everybody, called, place
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """A release, its original, and what counts as exposed."""
 
@@ -159,8 +224,8 @@ class Scene:
     @cached_property
     def column(self) -> Sensitive:
         """The sensitive column that is attacked."""
-        if isinstance(self.release, Marginals):
-            return collected_column(self.release, self.sensitive)
+        if self.release.collected is not None:
+            return collected_column(self.release.collected, self.sensitive)
         return self.cells.column
 
     @cached_property
@@ -176,7 +241,7 @@ class Scene:
     @cached_property
     def assumed(self) -> tuple[str, ...]:
         """What beliefs rest on where the release does not tell how many people have each value."""
-        counts = None if isinstance(self.release, Marginals) else self.release.counts()
+        counts = None if self.release.collected is not None else self.release.counts()
         bounded = isinstance(counts, GivenCounts) and self.column.name in counts.bounded
         told = "how many people have each value: as many as the rows allow were assumed, so beliefs are at most these"
         return (told,) if bounded else ()
@@ -195,17 +260,17 @@ class Scene:
         """The groups that each combination of the original can be in."""
         return self.require_covered(links(self.release, self.own))
 
-    def require_covered(self, found: Links) -> Links:
+    def require_covered(self, covering: Links) -> Links:
         """The links, or an InputError where somebody of the original is in no group."""
-        if not bool((found.groups > 0).all()):
+        if not bool((covering.groups > 0).all()):
             do = "use the table that it was made from, with the same hierarchies"
             raise InputError("the release does not cover every row of this table", do=do)
-        return found
+        return covering
 
     @cached_property
     def own(self) -> Table:
         """The original in the domain of the release: that of a concealed one is the public table's."""
-        return self.release.widened(self.original) if isinstance(self.release, Concealed) else self.original
+        return self.release.widened(self.original)
 
     @cached_property
     def truth(self) -> Cells:
@@ -239,11 +304,12 @@ class Scene:
 
     @cached_property
     def seen(self) -> Seen:
-        """What the attacker who knows where somebody stands believes, and what is true."""
-        if isinstance(self.release, Marginals):
-            chances = collected_chances(self.release, self.original, self.column.name)
-            return by_combination(chances, self.truth, collected_place(self.release, self.original))
-        if isinstance(self.release, Angel):
+        """What an attacker who knows somebody's group believes, and what is true."""
+        collection = self.release.collected
+        if collection is not None:
+            chances = collected_chances(collection, self.original, self.column.name)
+            return by_combination(chances, self.truth, collected_place(collection, self.original))
+        if self.release.batched is not None:
             return by_combination(self.links.chances(self.cells), self.truth, self._buckets)
         cells, holders = self.cells, self._holders() if self.several else None
         return Seen(
@@ -253,16 +319,17 @@ class Scene:
 
     @cached_property
     def homogeneous(self) -> Seen:
-        """The same for who looks at one table at a time: the strongest marginal, not all of them together."""
-        if not isinstance(self.release, Marginals):
+        """The same for an attacker who uses one table at a time: of marginals the strongest, not all together."""
+        collection = self.release.collected
+        if collection is None:
             return self.seen
-        return by_combination(strongest(self.release, self.original, self.column), self.truth, self.seen.place)
+        return by_combination(strongest(collection, self.original, self.column), self.truth, self.seen.place)
 
     def _group(self, group: int) -> str:
         return f"{self.names(group)} ({many(int(self.cells.size[group]), 'person', 'people')})"
 
     def _buckets(self, combination: int) -> str:
-        """What somebody of an ANGEL release is found in: so many rows with so many batches between them."""
+        """Where somebody of an ANGEL release is found: a bucket, its rows, and the batches that they are in."""
         rows, batches = int(self.links.matched[combination]), int(self.links.groups[combination])
         return f"a bucket of {many(rows, 'person', 'people')} in {many(batches, 'batch', 'batches')}"
 

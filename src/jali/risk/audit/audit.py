@@ -18,21 +18,15 @@ from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
 from jali.principles.choices import concentrated
 from jali.principles.counts import Cells, Counts, GivenCounts
-from jali.releases.base import Release
-from jali.releases.concealed import Concealed
-from jali.releases.generalized import Generalized
+from jali.releases.base import Bound, Release
 from jali.releases.linked.angel import RESTS, Angel
-from jali.releases.linked.angel import not_covered as angel_not_covered
-from jali.releases.linked.buckets import Buckets
 from jali.releases.linked.decide import JOINT_TIME
 from jali.releases.load import load
-from jali.releases.marginals import Marginals
-from jali.releases.presence import presence_of
-from jali.releases.summary import ATTACKER, NOT_COVERED, an, buckets_not_covered, not_covered
+from jali.releases.summary import ATTACKER, NOT_COVERED
 from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.collection import audit_collection
 from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
-from jali.risk.disclosure.curve import Curve, Kind, bound_kind
+from jali.risk.disclosure.curve import Curve
 from jali.risk.disclosure.disclosure import curve
 from jali.risk.joint.figures import JointAudit, JointAudits
 from jali.risk.joint.joint import joint
@@ -84,8 +78,8 @@ def audit(
     """What an attacker who knows the quasi-identifiers can learn from a release, a saved release or any frame.
 
     For a frame (or a jali Table) name `quasi=` and `sensitive=`; a release knows its own. Of a list of releases of one
-    table it says what an attacker who holds them all can learn. `public_table`, a table, frame or file with everybody,
-    is what presence is judged beside.
+    table it says what an attacker who holds them all can learn. Presence is judged against `public_table`,
+    a table, frame or file with everybody.
     """
     if public_table is not None and (isinstance(what, (list, tuple)) or not isinstance(what, (str, Path, Release))):
         raise InputError("presence is judged for one release", do="leave public_table= out")
@@ -135,13 +129,11 @@ def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) ->
 
 def _audit_beside(release: Release, public: Table | Any) -> Audit:
     """The audit of a release, and the presence of everybody in the public table."""
-    if not isinstance(release, Generalized):
-        do = "try the attack instead: jali.attacks(release, original, public=…)"
-        raise InputError(f"the probability of presence is not defined for {an(release.kind)} release", do=do)
+    if release.grouped_rows is None:
+        release.presence()  # says why it is not defined
     table = as_public(release, public, judged=True)
-    if isinstance(release, Concealed):
-        return _audit_release(release.beside(table))
-    return replace(_audit_release(release), presence=presence_of(release, table))
+    audited = _audit_release(release.beside(table))
+    return audited if audited.presence is not None else replace(audited, presence=release.presence(table))
 
 
 def _assumed(counts: Counts) -> tuple[str, ...]:
@@ -159,44 +151,39 @@ def _assumed(counts: Counts) -> tuple[str, ...]:
 
 
 def _audit_release(release: Release) -> Audit:
-    if isinstance(release, Marginals):
-        return audit_collection(release, MOST_L)
-    if isinstance(release, Angel):
-        return _audit_angel(release)
-    counts = release.counts()
-    kept = release.kept()
+    if release.collected is not None:
+        return audit_collection(release.collected, MOST_L)
+    if release.batched is not None:
+        return _audit_angel(release.batched)
+    counts, kept = release.counts(), release.kept()
     named = not release.manifest.counts.get("one_row_per_person_assumed", True)
     spread = int(counts.size.sum()) > int(release.manifest.counts.get("people", 0))
-    other = _other(release) if isinstance(release, (Generalized, Buckets)) else None
-    limits = not_covered(release) if isinstance(release, Generalized) else NOT_COVERED
-    limits = buckets_not_covered(release) if isinstance(release, Buckets) else limits
     unjudged = [repr(p) for p in release.principles if repr(p) not in kept]
+    limits = release.not_covered
     limits += tuple(
         f"{text}, which is judged against the public table: release.presence(public=…)" for text in unjudged
     )
     notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
-    found = figures(counts, kept=kept, other=other, notes=notes, disclosed=bound_kind(release))
-    if isinstance(release, Concealed) and kept:
-        return replace(found, presence=release.presence())
-    return _told_apart(found, release) if isinstance(release, Buckets) else found
+    audited = figures(counts, kept=kept, other=_other(release), notes=notes, disclosed=release.disclosure_bound)
+    if release.grouped_rows is None:
+        return _told_apart(audited, release)
+    return audited if release.public_table is None else replace(audited, presence=release.presence())
 
 
 def _audit_angel(release: Angel) -> Audit:
-    """The figures of batches, of the tables beside them, and of what follows from all of them together."""
+    """The figures of batches, of the tables that they link, and of all of them together."""
     counts, tables = release.counts(), release.contents.tables
-    kept = {repr(p): bool(p.holds(counts).all()) for p in release.batch_principles}
-    k = min(int(table.sizes.min()) for table in tables)
-    kept |= {repr(p): k >= release.k for p in release.principles if p not in release.batch_principles}
+    kept, k = release.kept(), min(int(table.sizes.min()) for table in tables)
     asked = bool(release.manifest.method.get("joint_k"))
     check = release.joint_check(seconds=JOINT_TIME if asked else QUICK)
     kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
-    notes = _notes(person_named=not assumed, spread=False, not_covered=angel_not_covered(release))
-    found = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=bound_kind(release))
+    notes = _notes(person_named=not assumed, spread=False, not_covered=release.not_covered)
+    batches = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
     size = tables[0].sizes
     mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
     together = AngelAudit(
-        smallest_batch=found.k,
+        smallest_batch=batches.k,
         posterior={
             repr(p): (min if p.better == "higher" else max)(p.worst(each) for each in mixed)
             for p in release.mixed_principles
@@ -208,7 +195,7 @@ def _audit_angel(release: Angel) -> Audit:
         k=release.k,
     )
     return replace(
-        found, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
+        batches, k=k, highest_risk=1.0 / k, average_risk=len(size) / release.rows, angel=together,
         below={bound: float(size[size < bound].sum()) / release.rows for bound in SMALL},
     )  # fmt: skip
 
@@ -219,7 +206,7 @@ def _largest(counts: Counts, name: str) -> float:
     return float((cells.largest(cells.n) / counts.size).max())
 
 
-def _told_apart(audit: Audit, release: Buckets) -> Audit:
+def _told_apart(audit: Audit, release: Release) -> Audit:
     """The figures of buckets: people are told apart by the quasi-identifiers they show, not by their bucket."""
     shared = release.shared_by(release.of_role("quasi"))
     return replace(
@@ -232,7 +219,8 @@ def _told_apart(audit: Audit, release: Buckets) -> Audit:
     )
 
 
-def _other(release: Generalized | Buckets) -> OtherAudit | None:
+def _other(release: Release) -> OtherAudit | None:
+    """Whether columns that were published as they are single people out."""
     columns = release.of_role("other")
     if not columns:
         return None
@@ -247,7 +235,7 @@ def figures(
     kept: Mapping[str, bool] | None = None,
     other: OtherAudit | None = None,
     notes: tuple[str, ...] = (),
-    disclosed: Kind | None = "exact",
+    disclosed: Bound | None = "exact",
 ) -> Audit:
     """All figures of an audit, from counts; `disclosed` says what their maximum disclosure is of what was published."""
     size = counts.size[counts.size > 0]
@@ -267,7 +255,7 @@ def figures(
     )
 
 
-def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAudit:
+def _sensitive(counts: Counts, name: str, disclosed: Bound | None) -> SensitiveAudit:
     cells = counts.cells(name)
     largest, size = cells.largest(cells.n), counts.size
     filled = size > 0
@@ -291,7 +279,7 @@ def _sensitive(counts: Counts, name: str, disclosed: Kind | None) -> SensitiveAu
     )
 
 
-def _disclosure(counts: Counts, name: str, disclosed: Kind | None) -> Curve | None:
+def _disclosure(counts: Counts, name: str, disclosed: Bound | None) -> Curve | None:
     """The maximum disclosure; none where people have several rows or there are no groups of people."""
     if disclosed is None or counts.several_rows:
         return None

@@ -2,7 +2,7 @@
 
 Marginals have no groups. k is the largest for which they are k-link and k-combinatorially anonymous together; of the
 sensitive values the figures are those of the worst cell under maximum entropy for an attacker who knows one person's
-quasi-identifiers; one who knows everybody's is judged beside the table, when a release is made.
+quasi-identifiers; an attacker who knows everybody's is judged when the release is made, since that needs the table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
         "its k is that of k-link and k-combinatorial anonymity: no marginal links anybody to fewer people, and the "
         "marginals together never show that a cell has fewer but some; it is no group size",
     ]
-    found = []
+    columns = []
     for column in release.of_role("sensitive"):
         if column.judged is None:
             notes.append(f"{column.name} is in no marginal: nothing of it was published")
@@ -46,8 +46,8 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
         if isinstance(figures, str):
             unclear.append(f"{column.name}: {figures}")
         else:
-            found.append(figures)
-    if found:
+            columns.append(figures)
+    if columns:
         notes.append("figures about sensitive values are what maximum entropy expects in the worst combination")
     notes += [f"not judged: {reason}" for reason in unclear]
     if "relaxed" in release.manifest.method:
@@ -55,7 +55,7 @@ def audit_collection(release: Marginals, most_l: int) -> Audit:
     notes += [f"not covered: {text}" for text in release.not_covered]
     return Audit(
         k=k, groups=None, people=release.rows, average_size=None, highest_risk=None, average_risk=None, below={},
-        sensitive=tuple(found), kept=kept, notes=tuple(notes),
+        sensitive=tuple(columns), kept=kept, notes=tuple(notes),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from jali.core.arrays import Ints, starts
 from jali.errors import InputError, nearest
 from jali.principles.counts import Cells, Counts
 from jali.principles.safety import require_single
+from jali.principles.worst_case import Buckets as Worst
+from jali.principles.worst_case import of_cells, of_matrix
 from jali.releases.base import Release
 from jali.releases.load import load
 from jali.risk.disclosure.knowledge import Atom, Person
 from jali.sources.tables import counted
 
 MOST = 1 << 48
-"""No bucket has so many people with one value; sums of such counts are exact."""
+"""The most people of a bucket with one value; sums of such counts are exact."""
 
 FROM_0 = "Python and JSON count from 0"
 """Where a message names a number, which like the published ones counts from 1."""
@@ -78,11 +80,17 @@ class Buckets:
         return {label: number for number, label in enumerate(self.labels)}
 
     @cached_property
+    def _bucket_of_rows(self) -> Ints:
+        """The bucket of each published row: (rows,)."""
+        bucket = None if self.release is None else self.release.group_of_rows
+        if bucket is None:
+            raise InputError("plain counts have no rows", do="name people as Person(bucket, index)")
+        return bucket.astype(np.int64)
+
+    @cached_property
     def _rows(self) -> tuple[Ints, Ints]:
         """The published rows sorted by bucket, and where each bucket's begin."""
-        group = getattr(self.release, "group_of_rows", None)
-        if group is None:
-            raise InputError("plain counts have no rows", do="name people as Person(bucket, index)")
+        group = self._bucket_of_rows
         order = np.argsort(group, kind="stable").astype(np.int64)
         return order, starts(np.bincount(group, minlength=len(self)))
 
@@ -97,7 +105,7 @@ class Buckets:
             order, start = self._rows
             if who >= len(order):
                 raise InputError(f"the release has no row {who + 1}", do=f"the last is row {len(order)}; {FROM_0}")
-            group = int(np.asarray(getattr(self.release, "group_of_rows"))[who])  # noqa: B009  # not every kind has rows
+            group = int(self._bucket_of_rows[who])
             return Person(group, int(np.searchsorted(order[start[group] : start[group + 1]], who)))
         if who.bucket >= len(self):
             raise InputError(f"there is no bucket {who.bucket + 1}", do=f"the last is bucket {len(self)}; {FROM_0}")
@@ -203,3 +211,49 @@ def _filled_up(rows: Any) -> NDArray[Any]:
         return np.array([[*row, *[0] * (max(lengths) - len(row))] for row in rows])
     except ValueError:
         raise InputError("each count must be a single number") from None
+
+
+# -- the buckets that matter -------------------------------------------------------------------------------------
+
+MANY = 50_000
+"""From this number of rows on, compiled code looks for the few rows of a matrix that matter."""
+
+
+class WorstBuckets(NamedTuple):
+    """Groups among which are those that matter for up to `most` facts; more facts than these disclose no more."""
+
+    buckets: Worst
+    most: int
+    number: Ints  # of each group among all
+
+
+def worst_buckets(counts: Cells | Plain, k: int, *, exact: bool = False) -> WorstBuckets:
+    """The groups that matter for up to k facts, and up to which k these differ.
+
+    Where a group has V values, V - 1 facts tell all: beyond the least of these numbers the disclosure stays 1. Of very
+    many groups those that matter are found by floats, unless `exact`.
+    """
+    if isinstance(counts, Cells):
+        most = min(k, int(np.bincount(counts.group).min()) - 1)
+        return WorstBuckets(of_cells(counts, most + 1), most, np.arange(counts.groups))
+    matrix = counts.matrix
+    if len(matrix) >= MANY and not exact:
+        return _of_many(matrix, k)
+    most = min(k, _fewest(require_people(matrix)) - 1)
+    return WorstBuckets(of_matrix(matrix, most + 1), most, np.arange(len(matrix)))
+
+
+def _of_many(matrix: NDArray[np.integer], k: int) -> WorstBuckets:
+    """The same for very many rows, which are looked at once, also for whether they are counts of people."""
+    from jali.search.worst_case import few_that_matter
+
+    few = few_that_matter(matrix, max(min(k, _fewest(matrix[: MANY // 10]) - 1), 0))
+    if few.lowest < 0 or few.highest > MOST or few.fewest == 0:
+        require_people(matrix)  # says what is wrong
+    most = min(k, few.fewest - 1)
+    return WorstBuckets(of_matrix(matrix[few.groups], most + 1), most, few.groups)
+
+
+def _fewest(matrix: NDArray[np.integer]) -> int:
+    """The least number of values that somebody has in a bucket."""
+    return int(np.count_nonzero(matrix, axis=1).min())

@@ -5,41 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from jali.core.charts import Picture, lines
 from jali.core.formats import to_native
 from jali.errors import InputError, listed, told
-from jali.releases.base import Release
-from jali.releases.generalized import Generalized
-from jali.releases.group_facts import IntervalFacts, NodeFacts
-
-Kind = Literal["exact", "at most"]
-
-
-def bound_kind(release: Release) -> Kind | None:
-    """Whether the maximum disclosure is exact, or "at most"; None for a release that has no groups of people.
-
-    It is exact where an attacker who knows someone's quasi-identifiers knows the group. Where groups overlap, which
-    they do if rows are suppressed, recoded, divided among equals, shown by nodes that are wider than the groups, or by
-    intervals across the nodes that were cut, the attacker knows less, and the figure is an upper bound.
-    """
-    if release.kind in ("buckets", "concealed"):  # concealed groups that overlap in the public table are refused
-        return "exact"
-    if release.kind == "angel":  # of a person the bucket is known, and the batch is one of several
-        return "at most"
-    if not isinstance(release, Generalized):
-        return None
-    facts = [column.facts for column in release.of_role("quasi")]
-    crossing = any(isinstance(f, IntervalFacts) and f.crossing for f in facts)
-    if release.kind == "generalized":
-        return "at most" if crossing or bool(release.hidden_rows.any()) else "exact"
-    if crossing or release.kind != "partitioned" or release.manifest.method.get("mode") != "strict":
-        return "at most"
-    wider = any(isinstance(f, NodeFacts) and f.family != "taxonomy" for f in facts)
-    return "at most" if wider or release.manifest.counts.get("suppressed", 0) else "exact"
+from jali.releases.base import Bound
 
 
 def several(ks: Iterable[int]) -> tuple[int, ...]:
@@ -54,13 +27,13 @@ def several(ks: Iterable[int]) -> tuple[int, ...]:
 class Curve:
     """The maximum disclosure for each number of facts k, by implications and by negations alone.
 
-    `kind` says whether it is "exact", or "at most" so much because an attacker cannot always tell who is in a group.
+    `kind` says whether it is "exact", or "at most" because an attacker cannot always tell who is in a group.
     """
 
     k: tuple[int, ...]
     implications: tuple[float, ...]  # (ks,)
     negations: tuple[float, ...]  # (ks,)
-    kind: Kind = "exact"
+    kind: Bound = "exact"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists by name, and the kind."""

@@ -18,12 +18,11 @@ from jali.publish.generalize import generalize
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.load import load
-from jali.risk.disclosure.buckets import What, counts_of
-from jali.risk.disclosure.curve import Curve, bound_kind, several
+from jali.risk.disclosure.buckets import What, counts_of, worst_buckets
+from jali.risk.disclosure.curve import Curve, several
 from jali.risk.disclosure.knowledge import Atom, Facts, Implication, Person, read_knowledge, require_facts
 from jali.risk.disclosure.tracker import Tracker
 from jali.risk.disclosure.witness import Witness, witness
-from jali.risk.disclosure.worst_buckets import worst_buckets
 from jali.risk.worlds.worlds import Risk, risk
 from jali.search.lattice.lattice import Lattice
 
@@ -121,7 +120,7 @@ def curve(what: What, ks: Iterable[int] = range(14), *, sensitive: str | None = 
     asked = tuple(whole_number("k", k, least=0) for k in several(ks))
     if isinstance(what, (str, Path)):
         what = load(what)
-    kind = (bound_kind(what) or "at most") if isinstance(what, Release) else "exact"
+    kind = (what.disclosure_bound or "at most") if isinstance(what, Release) else "exact"
     buckets, most, _ = worst_buckets(counts_of(what, sensitive), max(asked))
     implied = disclosed(least_ratios(buckets, most))
     negated = [float((held / left).max()) for held, left in (by_negations(buckets, k) for k in range(most + 1))]

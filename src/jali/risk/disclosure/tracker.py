@@ -188,7 +188,7 @@ class Tracker:
         return free[:-1], targeted(free, Buckets(self._size[places], self._top[:, places]))
 
     def _smallest(self, atoms: int, wanted: int, *, aimed: bool) -> Ints:
-        """Places of buckets with the least vectors at so many atoms: they are in the blocks with the least."""
+        """The places of buckets with the least vectors for this number of atoms, found in the blocks with the least."""
         blocks = _least((self._least_target if aimed else self._least_free)[atoms], wanted)
         inside = self._free[atoms + aimed].reshape(-1, BLOCK)[blocks]
         if aimed:

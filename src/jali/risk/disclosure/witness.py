@@ -16,7 +16,7 @@ from jali.principles.worst_case import Buckets as Worst
 from jali.principles.worst_case import Share, by_negations, worst_attack
 from jali.releases.load import load
 from jali.releases.summary import many
-from jali.risk.disclosure.buckets import Buckets, Plain, What, buckets_of, counts_of
+from jali.risk.disclosure.buckets import Buckets, Plain, What, buckets_of, counts_of, worst_buckets
 from jali.risk.disclosure.knowledge import (
     Atom,
     Facts,
@@ -29,7 +29,6 @@ from jali.risk.disclosure.knowledge import (
     row_number,
     to_json,
 )
-from jali.risk.disclosure.worst_buckets import worst_buckets
 
 Names = Mapping[int, str] | Sequence[str]
 
@@ -149,7 +148,7 @@ def _atoms(buckets: Buckets | Plain, bucket: int, atoms: tuple[int, ...]) -> lis
 
 def _show(buckets: Buckets, person: Person) -> str:
     """A person as the release shows them, numbers from 1."""
-    individuals = getattr(buckets.release, "individuals", None)
+    individuals = None if buckets.release is None else buckets.release.individuals
     if individuals is None:
         return f"person {person.index + 1} of bucket {person.bucket + 1}"
     row = buckets.row(person)

@@ -118,7 +118,7 @@ class JointAudits:
 
     @property
     def kept(self) -> dict[str, bool | None]:
-        """Each release's promise beside each of the others."""
+        """Each release's promises together with each of the others."""
         return {
             f"{name}, releases {a} and {b}": kept
             for (a, b), found in self.pairs.items()

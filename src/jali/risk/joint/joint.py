@@ -2,41 +2,44 @@
 
 A world says of every row of the one release which row of the other is the same person's: one with the same sensitive
 value, whose cells can hold a common point of the quasi-identifiers. All worlds, with all such points, are equally
-likely; so people with a value x are matched apart from all others, and whoever is known to be in groups i and j has x
+likely; so people with a value x are matched apart from all others, and a person known to be in groups i and j has x
 with probability f(x) ∝ E[m_ij(x)], m_ij(x) being how many people of both groups have x.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
+
+from jali.core.arrays import combine
 from jali.cover.overlap import overlap
 from jali.errors import InputError
 from jali.releases.base import Release
-from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized
 from jali.releases.load import load
 from jali.releases.summary import an
-from jali.risk.joint.beliefs import figures_of
-from jali.risk.joint.figures import JointAudit, JointAudits
+from jali.risk.joint.figures import Certain, JointAudit, JointAudits, JointBelief, Shown
 from jali.risk.joint.matching import Budget, Expected, Impossible, Pair, expected
-from jali.risk.joint.sides import Key, plan_of, side_of, weights_of
+from jali.risk.joint.sides import Key, Label, Plan, Side, kept_by, plan_of, side_of, weights_of
 
 MOST_PAIRS = 2_000_000
 """How many pairs of groups with a value in common are looked at."""
 SAME = "these releases cannot be of the same table"
+ATTACKER = "the figures are for an attacker who knows somebody's quasi-identifiers and holds both releases"
+STRONGER = "an attacker who knows everybody's quasi-identifiers, or how the releases were made, can learn more"
 
 
 def joint(releases: Sequence[Release | str | Path]) -> JointAudit | JointAudits:
     """What an attacker who holds several releases of one table can learn, for every two of them."""
-    found = [load(one) if isinstance(one, (str, Path)) else one for one in releases]
-    if len(found) < 2:
-        raise InputError("a joint audit needs two releases", got=f"{len(found)}", do="audit(release) is for one")
-    known = [_plain(one) for one in found]
+    given = [load(one) if isinstance(one, (str, Path)) else one for one in releases]
+    if len(given) < 2:
+        raise InputError("a joint audit needs two releases", got=f"{len(given)}", do="audit(release) is for one")
+    known = [_plain(one) for one in given]
     if len(known) == 2:
         return _two(known[0], known[1], (1, 2))
     pairs = {(a + 1, b + 1): _two(known[a], known[b], (a + 1, b + 1)) for a, b in combinations(range(len(known)), 2)}
@@ -48,19 +51,20 @@ def _plain(release: Release) -> Generalized:
         raise InputError(
             "a joint audit is of releases", got=type(release).__name__, do="pass releases or their folders"
         )
-    if not isinstance(release, Generalized):
+    rows = release.grouped_rows
+    if rows is None:
         raise InputError(
             f"{an(release.kind)} release cannot be audited together with another",
             do="its values are not tied to rows, so worlds cannot be counted value by value; audit it alone",
         )
-    if isinstance(release, Concealed):
+    if release.hides_presence:
         raise InputError(
-            "a concealed release cannot be audited together with another",
+            f"{an(release.kind)} release cannot be audited together with another",
             do="its promise is judged against the public table, not against a release; audit it alone",
         )
-    if release.people is not None:
+    if rows.people is not None:
         raise InputError("a joint audit is not defined where a person can have several rows", do="audit them alone")
-    return release
+    return rows
 
 
 def _two(one: Generalized, two: Generalized, numbers: tuple[int, int]) -> JointAudit:
@@ -69,7 +73,7 @@ def _two(one: Generalized, two: Generalized, numbers: tuple[int, int]) -> JointA
     people = {key: sum(groups.values()) for key, groups in sides[0].people.items()}
     if people != {key: sum(groups.values()) for key, groups in sides[1].people.items()}:
         raise InputError(SAME, got="different numbers of people with a value", do="audit each alone")
-    found: dict[Pair, dict[Key, Expected]] = defaultdict(dict)
+    people_of: dict[Pair, dict[Key, Expected]] = defaultdict(dict)
     sure: dict[Pair, int] = defaultdict(int)
     budget, common = Budget(), [overlap(one[name].cover, two[name].cover) for name in plan.cells]
     edges = 0
@@ -88,10 +92,10 @@ def _two(one: Generalized, two: Generalized, numbers: tuple[int, int]) -> JointA
             raise InputError(SAME, got="cells that do not fit each other", do="audit each alone") from None
         for pair, mean in means.items():
             if mean.high > 0:
-                found[pair][key] = mean
+                people_of[pair][key] = mean
         for pair, least in _at_least(rows, columns, weights):
             sure[pair] += least
-    return figures_of(sides, plan, found, sure, numbers)
+    return figures_of(sides, plan, people_of, sure, numbers)
 
 
 def _at_least(
@@ -105,3 +109,105 @@ def _at_least(
     for i, j in weights:
         r, c = rows[i], columns[j]
         yield (i, j), max(0, r - (beside_row[i] - c), c - (beside_column[j] - r))
+
+
+# -- what an attacker believes -----------------------------------------------------------------------------------
+
+
+def figures_of(
+    sides: tuple[Side, Side], plan: Plan, people_of: Mapping[Pair, Mapping[Key, Expected]], sure: Mapping[Pair, int],
+    numbers: tuple[int, int],
+) -> JointAudit:  # fmt: skip
+    """All figures of a joint audit.
+
+    `people_of` has the expected number of people of each key, by pair of groups that somebody can be in; `sure` how
+    many are there at least; `numbers` says how the two releases are called.
+    """
+    worst: tuple[float, float, Pair, str, Label] | None = None
+    highest, certain = 0.0, []
+    for pair, by_key in people_of.items():
+        for column in plan.sensitive:
+            beliefs = _beliefs(by_key, plan.keys.index(column))
+            for value, (low, high) in beliefs.items():
+                highest = max(highest, high)
+                if worst is None or low > worst[0]:
+                    worst = low, high, pair, column, value
+            if len(beliefs) == 1:
+                certain.append((pair, column, next(iter(beliefs))))
+    assert worst is not None  # a release has rows
+    low, high, pair, column, value = worst
+    given = [Certain(_shown(sides, p), name, v, sure[p], _mean(people_of[p])) for p, name, v in certain]
+    known = {pair: {key: m.high for key, m in keys.items()} for pair, keys in people_of.items() if _known(keys)}
+    kept: dict[str, bool | None] = {}
+    notes = [ATTACKER, STRONGER, *_notes(sides, plan)]
+    for number, side in zip(numbers, sides, strict=True):
+        promises, more = kept_by(side.release, plan.keys, list(known.values()), all_known=len(known) == len(people_of))
+        kept |= {f"{promise} of release {number}": verdict for promise, verdict in promises.items()}
+        notes += [note for note in more if note not in notes]
+    return JointAudit(
+        people=sides[0].release.rows,
+        cells=len(people_of),
+        exact_cells=len(known),
+        alone=tuple(_alone(side.release, plan.sensitive) for side in sides),
+        worst=JointBelief(_shown(sides, pair), column, value, low, high),
+        largest_possible=highest,
+        certain=tuple(sorted(given, key=lambda one: (-one.people, -one.expected, str(one.groups)))),
+        kept=kept,
+        notes=tuple(notes),
+        numbers=numbers,
+    )
+
+
+def _beliefs(by_key: Mapping[Key, Expected], place: int) -> dict[Label, tuple[float, float]]:
+    """How likely each value of one column is for somebody in a pair of groups, at least and at most."""
+    low, high = defaultdict[Label, Fraction](Fraction), defaultdict[Label, Fraction](Fraction)
+    for key, mean in by_key.items():
+        low[key[place]] += mean.low
+        high[key[place]] += mean.high
+    least, most = sum(low.values(), Fraction(0)), sum(high.values(), Fraction(0))
+    return {value: (_share(low[value], most - high[value]), _share(high[value], least - low[value])) for value in high}
+
+
+def _share(own: Fraction, others: Fraction) -> float:
+    return float(own / (own + others)) if others else 1.0
+
+
+def _known(by_key: Mapping[Key, Expected]) -> bool:
+    return len(by_key) == 1 or all(mean.exact for mean in by_key.values())
+
+
+def _mean(by_key: Mapping[Key, Expected]) -> float:
+    return float(sum((mean.low for mean in by_key.values()), Fraction(0)))
+
+
+def _shown(sides: tuple[Side, Side], pair: Pair) -> tuple[Shown, Shown]:
+    return sides[0].shown(pair[0]), sides[1].shown(pair[1])
+
+
+def _alone(release: Generalized, sensitive: Sequence[str]) -> float:
+    """The largest share of a value in a group of one release."""
+    largest = 0.0
+    group, first = combine([(c.codes, len(c.labels)) for c in release.of_role("quasi")], release.rows)
+    size = np.bincount(group, minlength=len(first))
+    for name in sensitive:
+        column = release[name]
+        cell, example = combine([(group, len(first)), (column.codes, len(column.labels))], release.rows)
+        largest = max(largest, float((np.bincount(cell) / size[group[example]]).max()))
+    return largest
+
+
+def _notes(sides: tuple[Side, Side], plan: Plan) -> Iterator[str]:
+    """What was assumed of these two releases."""
+    both = [name for name in plan.keys if name not in plan.sensitive]
+    if both:
+        yield f"both releases show {', '.join(both)} as it is, so only rows that agree on it can be one person's"
+    for name in plan.cells:
+        covers = [side.release[name].cover for side in sides]
+        if any(not cover.known.all() or cover.guessed is not None for cover in covers):
+            yield f'a cell of "{name}" whose values are not declared was taken to fit everything'
+    if any(bool(side.release.hidden_rows.any()) for side in sides):
+        yield "not covered: suppressed rows fit everything here, though none of them is in a published group"
+    for side in sides:
+        own = [c.name for c in side.release.of_role("sensitive") if c.name not in plan.sensitive]
+        if own:
+            yield f"not covered: {', '.join(own)}, which one release alone has"

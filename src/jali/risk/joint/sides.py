@@ -1,4 +1,4 @@
-"""Two releases beside each other: columns they share, groups that can hold a common point, promises of both."""
+"""Two releases compared: columns they share, groups that can hold a common point, promises of both."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def _cleared(touching: list[tuple[int, Clause]], person: Person, value: int | No
 
 
 def _order(clauses: list[Clause], budget: Budget) -> list[Person]:
-    """The people in an order that keeps few clauses open: greedily, whoever opens fewest and closes most."""
+    """The people in an order that keeps few clauses open: greedily, the one who opens fewest and closes most."""
     of: dict[Person, set[int]] = {}
     for number, clause in enumerate(clauses):
         for person in clause.people:

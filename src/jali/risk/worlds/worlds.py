@@ -268,7 +268,7 @@ class Attacker:
     def _candidates(self, part: list[Clause]) -> Iterator[Fact]:
         """What may be most likely: in each bucket the people that are spoken of and one other, the values likewise.
 
-        Of the values that no clause mentions the most frequent one is the most likely, whoever it is.
+        Of the values that no clause mentions the most frequent one is the most likely, for every person.
         """
         facts = {fact for clause in part for fact in clause.given | clause.then}
         for bucket in sorted({person.bucket for person, _ in facts}):
