@@ -1,1 +1,1 @@
-"""What an analyst loses, for whoever holds the original."""
+"""What an analyst loses, computed by the holder of the original."""

@@ -1,4 +1,4 @@
-"""The original beside its release: which published node each of its values has, and how to read it again."""
+"""What a release costs its analysts, computed by the holder of the original; and how the original is read again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def holder_costs(
 
 
 def bucket_costs(release: Buckets | Angel, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
-    """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
+    """The costs of tables that share bucket or batch numbers: how far values are spread and columns generalized.
 
     `kl` where it is known already.
     """
@@ -92,7 +92,7 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
 
 
 def tied_estimate(release: Buckets | Angel, original: Table, domain: Domain) -> Estimate:
-    """The estimate of tables that a number ties, all at once, over the domain of whoever holds the table."""
+    """The estimate of tables that share bucket or batch numbers, over the domain of the original."""
     if isinstance(release, Angel):
         return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
     return release.linked({c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")})
@@ -104,7 +104,7 @@ def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
 
 
 def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
-    """The estimate of marginals over the domain of whoever holds the table."""
+    """The estimate of marginals over the domain of the original."""
     columns = tuple(
         MarginalColumn(c.name, c.kind, "quasi", holder_cover(c, original[c.name], domain))
         if c.role == "quasi"
@@ -171,12 +171,12 @@ def divergence(estimate: Estimate, original: Table) -> float:
 
 
 def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
-    """The estimate of a release over the domain of whoever holds the table."""
+    """The estimate of a release over the domain of the original."""
     told = [column for column in release.columns if column.role != "other"]
     columns = tuple(BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in told)
     return BoxEstimate.from_rows(columns, release.weight)
 
 
 def builders(release: Generalized | Buckets | Angel | Marginals) -> dict[str, Builder]:
-    """Hierarchies for reading the original again, from what the manifest says of them."""
+    """A hierarchy for each quasi-identifier, from the manifest, with which the original can be read again."""
     return {column.name: column.facts.builder(column.name) for column in release.of_role("quasi") if column.facts}

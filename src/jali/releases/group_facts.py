@@ -87,7 +87,7 @@ class NodeFacts(GroupFacts):
         return texts.index(ROOT) if ROOT in texts else None
 
     def cover(self, labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
-        """Members, intervals, or what can be told from the words alone."""
+        """Members, intervals, or what the words alone say."""
         texts = labels.to_pylist()
         nodes = self.nodes_of(texts)
         if self.leaves is not None and self.members is not None:
