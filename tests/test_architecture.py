@@ -417,6 +417,14 @@ def test_importing_jali_loads_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
+def test_the_command_line_starts_without_tables() -> None:
+    """`jali --help` waits for no numpy, no Arrow and no engine: commands load them when they run."""
+    heavy = set(HEAVY) - {"click", "rich"}
+    script = f"import sys, jali.cli.app; print(*({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def text_files() -> Iterator[Path]:
     """Everything that people write here: the top of the repository and its folders, without caches and environments."""
     folders = ("src", "tests", "docs", "benchmarks", "tools", ".ci")

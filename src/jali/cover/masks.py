@@ -215,7 +215,7 @@ def _bounded(states: dict[Any, float]) -> dict[Any, float]:
 
 
 def _reader(tests: Sequence[Test], length: int | None, letters: str) -> _Reader:
-    """The tests' automata; beside the alphabet one character of each kind that the tests tell apart is possible."""
+    """The tests' automata. Their alphabet has one more character for each kind that the tests distinguish."""
     machines = [_machine(test, length) for test in tests]
     literals: list[str] = []
     for machine in machines:

@@ -1,4 +1,4 @@
-"""Attributes: what a release says of each column and of each pair, beside what the original says, if it is at hand.
+"""Attributes: each column and each pair of columns, estimated from a release and compared with the original if given.
 
 Columns with many values are compared by classes: intervals of equal width between the first and the last hundredth of
 the people, or the most frequent values and all others together.
@@ -21,7 +21,7 @@ from jali.estimates.base import Estimate, short
 from jali.measures.queries import codes_of
 
 CLASSES = 12
-"""At most so many classes are told apart in a column."""
+"""The most classes that a column is divided into."""
 LARGEST_PAIR = 1_000_000
 """Pairs of columns whose values have more combinations than this are not compared."""
 

@@ -1,4 +1,4 @@
-"""The original beside its release: which published node each of its values has, and how to read it again."""
+"""What a release costs its analysts, computed by the holder of the original; and how the original is read again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def holder_costs(
 
 
 def bucket_costs(release: Release, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
-    """The costs of tables that a number ties: how far values are spread, and how far quasi-identifiers generalized.
+    """The costs of tables that share bucket or batch numbers: how far values are spread and columns generalized.
 
     `kl` where it is known already.
     """
@@ -94,7 +94,7 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
 
 
 def tied_estimate(release: Release, original: Table, domain: Domain) -> Estimate:
-    """The estimate of tables that a number ties, all at once, over the domain of whoever holds the table."""
+    """The estimate of tables that share bucket or batch numbers, over the domain of the original."""
     return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
 
 
@@ -104,7 +104,7 @@ def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
 
 
 def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
-    """The estimate of marginals over the domain of whoever holds the table."""
+    """The estimate of marginals over the domain of the original."""
 
     def cover_of(column: Published) -> Cover:
         held = holder_cover if column.role == "quasi" else _sensitive_cover
@@ -167,10 +167,10 @@ def divergence(estimate: Estimate, original: Table) -> float:
 
 
 def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
-    """The estimate of a release over the domain of whoever holds the table."""
+    """The estimate of a release over the domain of the original."""
     return release.inferred(lambda column: covers.get(column.name, column.cover))
 
 
 def builders(release: Release) -> dict[str, Builder]:
-    """Hierarchies for reading the original again, from what the manifest says of them."""
+    """A hierarchy for each quasi-identifier, from the manifest, with which the original can be read again."""
     return {column.name: column.facts.builder(column.name) for column in release.of_role("quasi") if column.facts}

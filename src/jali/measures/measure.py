@@ -45,7 +45,7 @@ class Measures:
     suppressed: int
     columns: Mapping[str, float]  # the mean share of values that a cell covers, by quasi-identifier
     domain: Mapping[str, str]
-    kl_cost: float | None = None  # nats; None where it cannot be told which group a row is in
+    kl_cost: float | None = None  # nats; None where the group of a row is not known
     log_match: float | None = None  # the natural logarithm of the matching probability
     rules: RuleErrors | None = None  # where they were asked for
     class_rules: RuleErrors | None = None
@@ -127,9 +127,9 @@ def measure(
     `domain` says which values a generalized cell is spread over: those declared for its column, or those that occur in
     the table; by default as the table says. `rules` compares the association rules of reconstructions with those of the
     original, over all columns or those listed; `classify` the class rules of a column, and how well a classifier
-    predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, …. With
-    `queries` so many random counts over all columns, each of about the share `volume` of the space of values, are asked
-    of the release and of the table.
+    predicts it for the people of `holdout`, or else fold by fold. Reconstructions are drawn with seeds 0, 1, …. The
+    `queries` are that many random counts over all columns, each about the share `volume` of the space of values; the
+    release and the table both answer them.
     """
     found = release_of("measure", release)
     if domain not in (None, "declared", "present"):

@@ -1,4 +1,4 @@
-"""Rules and classes: what a reconstruction says of them, beside the original."""
+"""Association rules and classifiers learned from a reconstruction, compared with those of the original."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOUBTFUL = 1_000
 
 @dataclass(frozen=True)
 class Rule:
-    """Whoever has all values of `when` has the value `then`."""
+    """A row with all values of `when` has the value `then`."""
 
     when: tuple[Item, ...]  # in the order of the table's columns
     then: Item
@@ -46,7 +46,7 @@ class RuleErrors:
     error: float  # Σ |confidence − confidence| over the rules of either; one that is not there counts as the least
     found: int  # rules of the original
     kept: float  # how many of them a reconstruction has too
-    false: float  # how many it has besides
+    false: float  # how many it has that the original lacks
     support: float
     confidence: float
     seeds: int
@@ -192,7 +192,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
 def _frequent(
     codes: Sequence[Ints], widths: Sequence[int], needed: int, longest: int
 ) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
-    """Every itemset that is frequent enough and has no more than so many items, and in how many rows it stands.
+    """Every itemset that is frequent enough and not too large, with the number of rows that have it.
 
     A set of columns grows to the right, in the rows only whose values in it are frequent: no frequent set is missed.
     """

@@ -56,7 +56,7 @@ class Wanted(NamedTuple):
     marginals: Sequence[Marginal]
     k: int
     shows: Mapping[str, Show]
-    larger: Callable[[int], Sequence[Draft]]  # the same marginals with buckets of so many people
+    larger: Callable[[int], Sequence[Draft]]  # the same marginals with buckets of this many people
 
 
 def settle(
@@ -65,7 +65,7 @@ def settle(
 ) -> Settled:  # fmt: skip
     """The tables that were asked for if they keep k together, else those that lose least of the coarser ones that do.
 
-    `asked` is `data` and its marginals; or, beside tables that are `fixed`, new marginals alone.
+    `asked` is `data` and its marginals; or new marginals alone, which join tables that are `fixed`.
     """
     clock = _Clock(seconds)
     size = np.bincount(batch)

@@ -50,8 +50,9 @@ def conceal(
     δ-presence: the attacker holds the public table, which has everybody of the private one. `search` is "lattice" (the
     best full-domain generalization, SPALM) or "partition" (boxes, which tell more). `shift` moves the distributions of
     the cells towards those of the private rows as far as the bounds allow: "bounds" judges by Theorem 5 (PPALM),
-    "exact" by the exact probabilities (WPALM), "none" not at all. `steps` tries so many shifts, evenly; by default the
-    furthest is found to 1/1024. Distributions are shown with show="pdf", which a shift implies.
+    "exact" by the exact probabilities (WPALM), "none" not at all. `steps` is the number of even
+    shifts that are tried; by default the furthest is found to 1/1024. Distributions are shown with show="pdf", which a
+    shift implies.
     """
     bounds = DeltaPresence(low, high)
     _require_choice("search", search, SEARCHES)

@@ -59,7 +59,7 @@ def draft(table: Table, name: str, bucket: Ints, shows: Mapping[str, Show], *, l
 def _shown(
     columns: Iterable[tuple[Column, NDArray[np.integer]]], bucket: Ints, rows: Ints | None, shows: Mapping[str, Show]
 ) -> tuple[Published, ...]:
-    """What each bucket shows of its members, whose codes stand beside the columns."""
+    """The published column of each quasi-identifier; each column comes with the codes of its members."""
     each = np.arange(int(bucket.max()) + 1)
     return tuple(
         publish_groups(c, Members(codes.astype(np.int64), bucket, len(each), each, rows), shows[c.name])

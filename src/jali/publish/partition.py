@@ -203,9 +203,9 @@ def recode(
     """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
 
     `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
-    alone; `peel="principle"` keeps more detail but tells whoever knows the algorithm which classes failed. `show` is
-    "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for which the
-    groups are sought as for sets; `towards` and `start` as in `partition`).
+    alone; `peel="principle"` keeps more detail, but an attacker who knows the algorithm learns which classes failed.
+    `show` is "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for
+    which the groups are sought as for sets; `towards` and `start` as in `partition`).
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
     first depends on sizes alone.
     """

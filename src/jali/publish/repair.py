@@ -43,8 +43,8 @@ def repair(
 
     Works on what is published, not on the original. `suppress` is the largest share of rows that may be suppressed.
     `by="tuples"` suppresses single tuples of such a group, as few as are found, until the rest keeps every promise; it
-    never suppresses more rows, but whoever knows the algorithm learns who was taken out, as the release says.
-    Publish the result instead of the first release, never beside it: the difference would give the groups away.
+    never suppresses more rows, but an attacker who knows the algorithm learns who was taken out, as the release says.
+    Publish the result instead of the first release, never both: the difference would give the groups away.
     """
     given = release_of("repair", release)
     if not one_of(by, BYS):

@@ -44,6 +44,10 @@ class Facts(ABC):
         """The values that each published label covers; the labels may stand in another order than the nodes."""
 
     @abstractmethod
+    def in_words(self, level: int, example: str | None) -> str:
+        """How the column is shown, for the summary; the example is one of its cells other than `*`, if any."""
+
+    @abstractmethod
     def builder(self, name: str) -> Builder:
         """A hierarchy with which the original can be read again."""
 
@@ -252,6 +256,11 @@ class LevelFacts(Facts):
         if self.recipe == Recipe("mask") and not self.always_root:
             return Cover.masked(labels, missing=missing)
         return Cover.unknown(len(labels), missing=missing)
+
+    def in_words(self, level: int, example: str | None) -> str:
+        """The level, an example, and whether jali chose the hierarchy."""
+        shown = "always *" if level == self.height else f"like {example}" if example else "empty or *"
+        return f"level {level} of {self.height}, {shown}{'; hierarchy chosen by jali' if self.chosen else ''}"
 
     def builder(self, name: str) -> Builder:
         """The builder of the recipe; of a taxonomy the leaves, the published level and all above it."""

@@ -30,6 +30,7 @@ class GroupFacts(Facts):
     """A column that each group shows in its own way: one node for each different text."""
 
     display: ClassVar[str]
+    words: ClassVar[str]  # what a cell is, for people
 
     labels: Labels
     hidden: bool = False  # whether suppressed rows show *, which is no label of these
@@ -54,6 +55,10 @@ class GroupFacts(Facts):
     def covered(self, column: Column) -> Callable[[int], Ints]:
         """For a node, by its number: the values of the holder's column that it covers, in their order."""
 
+    def in_words(self, level: int, example: str | None) -> str:
+        """What a cell is, and an example."""
+        return f"{self.words}, like {example or ROOT}"
+
     def builder(self, name: str) -> Builder:
         """Values are enough, and which of them a label covers."""
         return Suppress()
@@ -70,6 +75,7 @@ class NodeFacts(GroupFacts):
     """
 
     display: ClassVar[str] = "taxonomy"
+    words: ClassVar[str] = "the smallest node that covers each group"
 
     family: Family | None
     leaves: Labels | None = None  # the declared domain
@@ -87,7 +93,7 @@ class NodeFacts(GroupFacts):
         return texts.index(ROOT) if ROOT in texts else None
 
     def cover(self, labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
-        """Members, intervals, or what can be told from the words alone."""
+        """Members, intervals, or what the words alone say."""
         texts = labels.to_pylist()
         nodes = self.nodes_of(texts)
         if self.leaves is not None and self.members is not None:
@@ -167,6 +173,7 @@ class IntervalFacts(GroupFacts):
     """From the least to the greatest number or day of the group; a group may also have missing values."""
 
     display: ClassVar[str] = "interval"
+    words: ClassVar[str] = "the interval of each group"
 
     bounds: Bounds
     missing: tuple[bool, ...]  # (nodes,)
@@ -227,6 +234,7 @@ class SetFacts(GroupFacts):
     """The values of the group, one by one."""
 
     display: ClassVar[str] = "set"
+    words: ClassVar[str] = "the set of each group's values"
 
     leaves: Labels  # the values of all groups
     members: tuple[tuple[int, ...], ...]  # (nodes,) places in the leaves

@@ -179,6 +179,7 @@ class PdfFacts(SetFacts):
     """Values with their weights: a distribution for each group."""
 
     display: ClassVar[str] = "pdf"
+    words: ClassVar[str] = "the distribution in each group"
 
     weights: tuple[tuple[int, ...], ...]  # (nodes,) of the members
     declared: bool  # whether the leaves are a declared domain

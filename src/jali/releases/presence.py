@@ -18,7 +18,6 @@ from jali.kernels.layout import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.presence import DeltaPresence
 from jali.releases.column import holder_cover
-from jali.releases.generalized import Generalized
 from jali.releases.summary import many
 from jali.search.presence.existence import alike, existence, kernels, logs_of
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from jali.releases.facts import LevelFacts
-from jali.releases.group_facts import GroupFacts
-
 if TYPE_CHECKING:
     from jali.principles.base import Principle
     from jali.releases.column import Published
@@ -31,12 +28,6 @@ SEVERAL_ROWS = "what follows from how many rows a person has, and in which group
 """What a release about people with several rows does not cover besides."""
 LONGEST = 60
 """A cell of more letters is cut where it is shown to people; the published files have all of it."""
-DISPLAYS = {
-    "taxonomy": "the smallest label that covers each group",
-    "interval": "the interval of each group",
-    "set": "the set of each group's values",
-    "pdf": "the distribution in each group",
-}
 COSTS = {  # a repaired release lacks those that need the original
     "kl": "KL-divergence {:.4f} nats",
     "average": "{:,.1f} rows in a group on average",
@@ -167,15 +158,10 @@ def column_line(column: Published) -> str:
         return f"{column.name}: sensitive, as it is"
     if column.role == "other":
         return f"{column.name}: as it is; an attacker who knows it is not covered, see jali.audit"
-    facts = column.facts
-    if isinstance(facts, GroupFacts):
-        example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), "*")
-        return f"{column.name}: {DISPLAYS[facts.display]}, like {cut(example)}{_unknown(column)}"
-    assert isinstance(facts, LevelFacts)
-    chosen = "; hierarchy chosen by jali" if facts.chosen else ""
+    assert column.facts is not None
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
-    shown = "always *" if column.level == facts.height else f"like {cut(example)}" if example else "empty or *"
-    return f"{column.name}: level {column.level} of {facts.height}, {shown}{chosen}{_unknown(column)}"
+    shown = column.facts.in_words(column.level, None if example is None else cut(example))
+    return f"{column.name}: {shown}{_unknown(column)}"
 
 
 def _unknown(column: Published) -> str:
