@@ -263,7 +263,7 @@ def test_repair_adds_a_promise(ward: Any) -> None:
     (ward / "more.toml").write_text('[[principles]]\nname = "DistinctDiversity"\nl = 3\n', encoding="utf-8")
     result = ward.jali("repair", "out", "more.toml", "-o", "repaired")
     assert result.exit_code == 0, result.stderr
-    assert "never beside it" in result.stderr
+    assert "never together with it" in result.stderr
     assert "Saved in repaired" in result.stdout
     told = json.loads(ward.jali("audit", "repaired", "--json").stdout)
     assert told["holds"]

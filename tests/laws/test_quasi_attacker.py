@@ -182,7 +182,7 @@ def test_an_attacker_that_does_not_exist_is_refused() -> None:
             jali.check_marginals(table, [{"a": 0}], KAnonymity(2), time_limit=limit)  # type: ignore[arg-type]
     cache = Cache.of(table)
     alone = Cache(cache.domain, (cache.counts(Marginal((0, -1, 0))),))
-    with pytest.raises(InputError, match="beside the table"):
+    with pytest.raises(InputError, match="with the table itself"):
         Checker(alone, (KAnonymity(2),), unnamed_columns(alone), attacker="quasi")
 
 
