@@ -79,6 +79,7 @@ def part(share: Fraction) -> str:
 class ColumnPrinciple(Principle):
     """Judges the values of one sensitive column; `sensitive` names it, None means the only one there is."""
 
+    deals: ClassVar[bool] = True
     label_fields: ClassVar[tuple[str, ...]] = ()  # parameters that name values of the column
     sensitive: str | None
 
@@ -90,6 +91,14 @@ class ColumnPrinciple(Principle):
         column = whole.column(self.sensitive, asked_by=repr(self))
         self.check_labels((column,))
         self.check_column(column, whole)
+
+    def require_column(self, whole: Counts) -> None:
+        whole.column(self.sensitive, asked_by=repr(self))
+
+    @property
+    def names_values(self) -> bool:
+        """Whether a parameter names values of the column."""
+        return any(getattr(self, name) for name in self.label_fields)
 
     def check_labels(self, columns: Sequence[Sensitive]) -> None:
         """Raise InputError when a value that a parameter names is in none of the columns.

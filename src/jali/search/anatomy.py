@@ -8,17 +8,14 @@ the n mod l leftovers. (Xiao and Tao 2006 build the same buckets one by one, fro
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.errors import InfeasibleError, InputError
-from jali.principles.base import Principle
-from jali.principles.counts import Counts, Ints
-from jali.principles.safety import Safety
-from jali.principles.worst_case import Buckets, least_ratio
+from jali.principles.base import Principle, hold
+from jali.principles.counts import Counts, Ints, Sensitive
 
 
 def reach(values: NDArray[np.integer]) -> int:
@@ -30,29 +27,6 @@ def reach(values: NDArray[np.integer]) -> int:
     return len(values) // int(np.bincount(values).max())
 
 
-def needed(principle: Principle, people: int) -> int:
-    """The least l for which buckets of at least l people with different values can keep the principle.
-
-    Safety looks at all buckets at once. Dealt by l, `people` make ⌊n / l⌋ buckets of different values. A larger l makes
-    fewer and larger ones, and a bucket of n different values is the safer the larger n is: each factor
-    (n - i - k_i) / (n - i) of Equation 2 rises with n. So the least l is found by bisection. It depends on how many
-    people there are, and on nobody's value.
-    """
-    if not isinstance(principle, Safety):
-        return principle.least_size()
-    return 1 + bisect_left(range(1, people + 1), True, key=lambda l: _safe(principle, people, l))
-
-
-def _safe(safety: Safety, people: int, l: int) -> bool:
-    """Whether buckets of different values are safe that `people` are dealt into by l."""
-    buckets = people // l
-    size, larger = divmod(people, buckets)
-    sizes = [size] * min(buckets - larger, safety.k + 2) + [size + 1] * min(larger, safety.k + 2)  # more change nothing
-    ranks = np.arange(min(safety.k, size + 1) + 1)[:, None]
-    top = (ranks < np.array(sizes)).astype(np.int64)
-    return least_ratio(Buckets(np.array(sizes, dtype=np.int64), top), safety.k) > safety.ratio
-
-
 def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[str, int]:
     """The one sensitive column that these principles name, and how many different values of it a bucket needs."""
     judged = {whole.column(getattr(p, "sensitive", None)).name for p in drivers}
@@ -60,7 +34,29 @@ def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[s
         what = "no promise says by which values" if not judged else f"promises name {len(judged)} columns by which"
         do = 'give one FrequencyDiversity(l) or Safety(c, k), or pass "partition"'
         raise InputError(f"{what} anatomy is to deal people into buckets", do=do)
-    return judged.pop(), max(needed(p, people) for p in drivers)
+    return judged.pop(), max(p.dealt_by(people) for p in drivers)
+
+
+def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.integer], l: int) -> int:
+    """The least l, from this one on, for which the buckets keep the principles that they are dealt by.
+
+    Which values a bucket has follows from how many people have each value, so that the buckets of each l are judged
+    before anybody is dealt. An l beyond reach is returned as it is.
+    """
+    every = np.arange(len(column))
+    order, people = np.arange(len(values)), np.ones(len(values), dtype=np.int64)
+    most = reach(values)
+    for tried in range(l, most + 1):
+        bucket = deal(values, tried, order)
+        counts = Counts(int(bucket.max()) + 1, bucket, values.astype(np.int64), people, (column,), every[:, None])
+        if bool(hold(drivers, counts).all()):
+            return tried
+    if l > most:
+        return l
+    raise InfeasibleError(
+        f"no buckets that anatomy deals keep {', '.join(map(repr, drivers))}; "
+        f'of at least {most} people is the most that this table can reach; pass "partition"'
+    )
 
 
 def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:

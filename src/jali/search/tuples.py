@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Bools, Counts, Ints
 from jali.search.common import first_union_that_holds
@@ -24,11 +23,7 @@ _CELLS = 1 << 20  # groups judged at once, times values
 
 def evenness_decides(principles: Sequence[Principle], columns: int) -> bool:
     """Whether the promises look at nothing but the size of a group and how even the counts of one column are."""
-    even = (DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity)
-    plain = [p for p in principles if not getattr(p, "dont_care", ()) and not getattr(p, "protected", ())]
-    return (
-        len(plain) == len(principles) and columns <= 1 and all(isinstance(p, (KAnonymity, *even)) for p in principles)
-    )
+    return columns <= 1 and all(principle.evenness_alone() for principle in principles)
 
 
 def tuples_taken(principles: tuple[Principle, ...], counts: Counts, hidden: Ints) -> Ints:

@@ -12,12 +12,20 @@ import numpy as np
 from jali.graphical.marginal import Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, tree_of
 from jali.graphical.privacy.anonymity import Cell, smallest_bound
-from jali.graphical.privacy.diversity import Rule, rule
 from jali.graphical.privacy.join import Factors, TooLargeError
-from jali.graphical.privacy.maxent import Finding, judged_alone, judged_relaxed, judged_together, relaxable, worse
+from jali.graphical.privacy.maxent import (
+    Finding,
+    Rule,
+    judged_alone,
+    judged_relaxed,
+    judged_together,
+    relaxable,
+    rule,
+    worse,
+)
 from jali.graphical.privacy.quasi import Profiles
 from jali.graphical.privacy.tables import UnclearError
-from jali.principles import KAnonymity, MultiAttribute, Principle, Sensitive
+from jali.principles import Principle, Sensitive
 from jali.principles.counts import Counts, Ints
 
 Columns = tuple[tuple[Sensitive, Ints], ...]
@@ -75,10 +83,10 @@ class Block:
 
     def concerned_by(self, principle: Principle) -> bool:
         """Whether the principle judges one of these columns."""
-        if isinstance(principle, KAnonymity):
+        if principle.judges_size_alone:
             return False
         names = [column.name for column, _ in self.columns]
-        return isinstance(principle, MultiAttribute) or getattr(principle, "sensitive", None) in (None, *names)
+        return principle.every_column or getattr(principle, "sensitive", None) in (None, *names)
 
     def bound(self, marginals: Sequence[Marginal], k: int) -> tuple[int, Cell]:
         """The smallest positive bound on the people of a cell, up to k, and the cell."""

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from jali.graphical.marginal import Cache, Marginal, upward
 from jali.graphical.maxent import cells_of, finest
 from jali.graphical.privacy.anonymity import Cell, cell_of, quasi_of
-from jali.graphical.privacy.diversity import Rule
-from jali.graphical.privacy.maxent import Finding, worst_row
+from jali.graphical.privacy.maxent import Finding, Rule, worst_row
 from jali.graphical.privacy.tables import Tables, UnclearError, reached
 from jali.principles.counts import Floats, Ints
 
@@ -101,8 +100,7 @@ class Fitted:
         value = np.array([numbers[tuple(one)] for one in own.tolist()], dtype=np.int64)
         vectors = np.zeros((len(codes), len(joint)))
         np.add.at(vectors, (row, value), people)
-        levels = rule.level(vectors)
-        holds = rule.enough(levels, FITTED_TIE)
+        levels, holds = rule.judge(vectors, FITTED_TIE)
         at = worst_row(rule, levels, holds)
         return Finding(rule, bool(holds[at]), float(levels[at]), self._cell(at))
 
