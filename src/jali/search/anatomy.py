@@ -54,8 +54,8 @@ def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.
     if l > most:
         return l
     raise InfeasibleError(
-        f"no buckets that anatomy deals keep {', '.join(map(repr, drivers))}; "
-        f'of at least {most} people is the most that this table can reach; pass "partition"'
+        f"buckets of up to {most} people with different values do not keep {', '.join(map(repr, drivers))}, "
+        'and this table has none of more; pass buckets="partition"'
     )
 
 
