@@ -11,18 +11,19 @@ from typing import ClassVar
 import numpy as np
 
 from jali.principles.base import ENTROPY_TOLERANCE, Expected, at_least_bound, at_most, exact
-from jali.principles.choices import concentrated, worst_choices
 from jali.principles.column import (
     ColumnPrinciple,
     Label,
     Number,
     check_values,
+    concentrated,
     count,
     labels,
     listed,
     mask,
     number,
     short_of,
+    worst_choices,
 )
 from jali.principles.counts import Bools, Cells, Counts, Floats, Sensitive
 from jali.principles.rules import DISTINCT, ENTROPY, LARGEST, Rule

@@ -1,4 +1,4 @@
-"""δ-presence: nobody of a public table can be told to be in a private one, or not to be in it, too surely."""
+"""δ-presence: a public table does not show too surely who of it is in a private one, nor who is not."""
 
 from __future__ import annotations
 

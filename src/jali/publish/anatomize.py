@@ -24,7 +24,7 @@ from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
-from jali.search.anatomy import deal, dealing, kept_by
+from jali.search.batches import deal, dealing, kept_by
 from jali.search.common import require_feasible
 from jali.search.lattice.lattice import Lattice, Node
 from jali.search.mondrian.mondrian import Mode, Split, mondrian, require_cuts

@@ -31,8 +31,7 @@ from jali.releases.linked.angel import Angel
 from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
 from jali.releases.nodes import holder_cover
-from jali.search.anatomy import deal, dealing
-from jali.search.hilbert import batches_along
+from jali.search.batches import batches_along, deal, dealing
 from jali.search.mondrian.mondrian import Split, mondrian
 from jali.search.recode.plan import RecodeShow
 from jali.search.recode.recode import recode_groups

@@ -1,6 +1,6 @@
 """Which single tuples leave their groups, so that what is left and what was taken out keep every promise.
 
-Within a group the tuples of the most frequent value go first. Of all ways to take out so many tuples, that leaves the
+Within a group the tuples of the most frequent value go first. Of all ways to take out as many tuples, that leaves the
 most even counts (every other result majorizes it), so for promises that only size and evenness matter to it needs the
 fewest tuples: decision 31. For other promises each tuple is also chosen by the level that it leaves, and the way with
 fewer tuples is taken.

@@ -22,17 +22,19 @@ import numpy as np
 
 from jali.errors import InputError
 from jali.graphical.maxent import Tree
-from jali.graphical.privacy.anonymity import Cell, cell_of, origin_cell
 from jali.graphical.privacy.join import (
     HULL_VALUES,
+    Cell,
     Factor,
     Factors,
     Prune,
     Rows,
     Walk,
+    cell_of,
     expected,
     hull,
     least,
+    origin_cell,
     proportional,
     ratio,
     smallest,

@@ -27,12 +27,10 @@ from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.graphical.graph import decomposable
 from jali.graphical.marginal import Cache, Levels, Marginal, maximal
-from jali.graphical.privacy.anonymity import Cell, smallest_group
-from jali.graphical.privacy.block import Block, Columns
-from jali.graphical.privacy.fitted import Fitted
-from jali.graphical.privacy.join import JOIN_LIMIT
+from jali.graphical.privacy.block import Block, Columns, smallest_group
+from jali.graphical.privacy.join import JOIN_LIMIT, Cell
 from jali.graphical.privacy.maxent import relaxable, worse
-from jali.graphical.privacy.tables import UnclearError
+from jali.graphical.privacy.tables import Fitted, UnclearError
 from jali.principles import Combined, Principle, Sensitive, principles_of
 from jali.principles.base import show
 from jali.principles.counts import Counts

@@ -1,7 +1,7 @@
 """What somebody who knows everybody's quasi-identifiers believes about each of them, and what he knows for certain.
 
 He knows how many people have each combination of quasi-identifiers, and the published marginals. People whose
-combinations fall into the same cells of all marginals with the sensitive columns cannot be told apart: they are one
+combinations fall into the same cells of all marginals with the sensitive columns look alike to him: they are one
 profile. Unknown is how many people of each profile have each sensitive value. For a person of a profile
 
 - a value is possible where some whole table with these profiles and marginals gives it to somebody of the profile;
@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from jali.encoding.frequencies import combine
 from jali.graphical.marginal import ABSENT, Cache, Marginal
 from jali.graphical.maxent import finest
-from jali.graphical.privacy.anonymity import Cell, cell_of, quasi_of
-from jali.graphical.privacy.fitted import FITTED_TIE
+from jali.graphical.privacy.join import Cell, cell_of, quasi_of
 from jali.graphical.privacy.maxent import Finding, Rule, worst_row
-from jali.graphical.privacy.tables import Tables
+from jali.graphical.privacy.tables import FITTED_TIE, Tables
 from jali.principles.counts import Bools, Floats, Ints
 
 EXCHANGES = 2 * 10**9

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Table
-from jali.search.lattice.minimal import Levels
-from jali.search.lattice.tally import Tally, added
+from jali.search.lattice.tally import Levels, Tally, added
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -83,7 +82,7 @@ class Costing:
     def unsuppressed(self, metric: Metric, levels: Levels, amounts: Floats) -> float:
         """One cost of a node when nothing is suppressed, from the its groups' rows or, for KL, its cells' weights.
 
-        Where rows are published with the mean weight of their group, KL is at least so much.
+        Where rows are published with the mean weight of their group, this is a lower bound of KL.
         """
         if metric == "kl":
             return self._kl_at_least(levels, amounts)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from jali.encoding.table import Table
 from jali.principles.counts import Counts, Ints
-from jali.search.lattice.minimal import Levels
+
+Levels = tuple[int, ...]
+"""A node of the lattice: the level of each quasi-identifier."""
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from jali.kernels.layout import CUTS, DIGITS
+from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Bools, Counts, Ints
 from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split

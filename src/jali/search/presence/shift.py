@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.progress import Step
-from jali.kernels.layout import TOLERANCE
+from jali.kernels import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.counts import Bools, Floats, Ints
 from jali.principles.presence import DeltaPresence

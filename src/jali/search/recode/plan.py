@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.encoding.table import Column, Table
-from jali.kernels.layout import OFFSET, SIZE, Layout
+from jali.kernels import OFFSET, SIZE, Layout
 from jali.principles.counts import Floats, Ints
 
 Objective = Literal["kl", "granularity"]
