@@ -68,7 +68,7 @@ def many_batches() -> None:
     import jali
     from jali.publish.checks import prepared
     from jali.publish.drafts import of_groups
-    from jali.search.hilbert import batches_along
+    from jali.search.batches import batches_along
     from jali.search.mondrian.mondrian import mondrian
 
     table = prepared(jali.datasets.occupations(ROWS))

@@ -16,7 +16,7 @@ from benchmarks.table import show, timed
 ROWS = 5_000_000
 PHASES = {  # what is timed, by the module that calls it; each without what is timed within it
     "lay out the items": [("jali.search.mondrian.mondrian", name) for name in ("items_of", "columns_of", "rules_of")],
-    "cut": [("jali.search.mondrian.compiled", "run_tasks")],
+    "cut": [("jali.search.mondrian.plan", "run_tasks")],
     "number the groups, find their boxes": [("jali.publish.partition", "mondrian")],
     "show the groups": [("jali.publish.partition", "publish_groups")],
     "random order of the rows": [("jali.publish.partition", "fresh_order")],
@@ -63,17 +63,17 @@ def clocked() -> Iterator[dict[str, float]]:
 
 def levels(table: Any, promises: list[Any]) -> tuple[int, float]:
     """The level of the deepest group, and the mean level of a combination."""
-    from jali.search.mondrian import compiled as mondrian_compiled
+    from jali.search.mondrian import plan
     from jali.search.mondrian.mondrian import mondrian
 
     seen: list[Any] = []
-    number = mondrian_compiled.numbered
+    number = plan.numbered
 
     def look(work: Any) -> Any:
         seen.append(work.level.copy())
         return number(work)
 
-    with patch.object(mondrian_compiled, "numbered", look):
+    with patch.object(plan, "numbered", look):
         mondrian(table, promises)
     begins = np.flatnonzero(seen[0])
     sizes = np.diff(np.append(begins, len(seen[0])))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pickle
 import shutil
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -70,10 +72,18 @@ def test_kernels_take_in_only_sources_that_the_key_covers(path: Path) -> None:
 
 
 def test_machine_code_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jali.kernels.worst_case import choose
-    from jali.search.worst_case import few_that_matter
+    from jali.kernels.worst_case import choose, few_that_matter
 
     few_that_matter(np.ones((2, 2), dtype=np.int64), 1)
     assert jit.is_stored(choose)
     monkeypatch.setattr(choose._cache._cache_file, "_source_stamp", "of an edited source")
+    assert not jit.is_stored(choose)
+
+
+def test_machine_code_for_classes_that_have_moved_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jali.kernels.worst_case import choose
+
+    index = tmp_path / "stale.nbi"
+    index.write_bytes(pickle.dumps(numba.__version__) + b"cjali.kernels.gone\nLayout\n.")
+    monkeypatch.setattr(choose._cache._cache_file, "_index_path", str(index))
     assert not jit.is_stored(choose)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import jali
 from jali import kernels
-from jali.search import worst_case as disclosure
+from jali.kernels import worst_case as disclosure
 from jali.search.presence import existence
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali.errors import InfeasibleError, InputError
-from jali.search.anatomy import needed
-from jali.search.hilbert import batches_along
+from jali.search.batches import batches_along
 from oracles import angel as oracle
 from oracles import disclosure as worst_case
 
@@ -122,7 +121,7 @@ def test_anatomy_deals_by_the_least_l_that_safety_allows(people: int, k: int, c:
         return [[1] * int(size) for size in sizes]
 
     safe = [l for l in range(1, people + 1) if _worst(dealt(l), k) < c]
-    assert needed(jali.Safety(c, k), people) == (safe[0] if safe else people + 1)
+    assert jali.Safety(c, k).dealt_by(people) == (safe[0] if safe else people + 1)
     assert safe == list(range(people - len(safe) + 1, people + 1))  # once safe, always safe
 
 
@@ -139,7 +138,7 @@ def test_a_release_by_safety_alone_is_dealt_and_kept() -> None:
     """Below 1/2 with one fact needs four values in each bucket; a value that is too frequent is an error."""
     release = jali.anatomize(table("wxyz" * 5), jali.Safety(0.5, 1))
     sizes = Counter(row["bucket"] for row in release.tables["buckets"].to_pylist())
-    assert needed(jali.Safety(0.5, 1), 20) == 4
+    assert jali.Safety(0.5, 1).dealt_by(20) == 4
     assert set(sizes.values()) == {4}
     assert jali.audit(release).holds
     with pytest.raises(InfeasibleError, match="the largest l"):

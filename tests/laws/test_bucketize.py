@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jali.errors import InfeasibleError, InputError
-from jali.search.anatomy import deal, reach
+from jali.search.batches import deal, reach
 from oracles import anatomy as oracle
 
 

@@ -13,8 +13,8 @@ from jali.errors import InputError
 from jali.graphical.marginal import Attribute, Cache, Domain, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import tree_of
 from jali.graphical.privacy import maxent as privacy_maxent
-from jali.graphical.privacy.diversity import adjusted_perplexity, rule
 from jali.graphical.privacy.join import capped, hull, proportional, ratio, smallest, support
+from jali.graphical.privacy.maxent import rule
 from jali.graphical.privacy.privacy import Checker, Columns, Verdict, check, unnamed_columns
 from jali.principles import (
     AlphaAnonymity,
@@ -29,6 +29,7 @@ from jali.principles import (
     TCloseness,
     dense,
 )
+from jali.principles.diversity import adjusted_perplexity_of_rows
 from oracles import collections as oracle
 
 Levels = tuple[int, ...]
@@ -457,7 +458,7 @@ def test_on_whole_people_levels_and_verdicts_are_those_of_the_principles(princip
         levels = mine.level(n * scale)
         people = n.sum(axis=1) > 0
         assert levels[people] == pytest.approx(principle.level(counts)[people], rel=1e-9, abs=1e-12)
-        assert np.array_equal(mine.enough(levels), principle.holds(counts))
+        assert np.array_equal(mine.judge(n * scale).holds, principle.holds(counts))
 
 
 def test_published_marginals_alone_give_the_verdict_of_the_table() -> None:
@@ -587,9 +588,9 @@ def test_simple_prunings_keep_one_of_a_kind() -> None:
 
 
 def test_adjusted_entropy_of_real_numbers_is_the_foundations() -> None:
-    found = adjusted_perplexity(np.array([[11, 10, 3, 2, 3, 4.0]]), np.array([True] * 4 + [False] * 2))
+    found = adjusted_perplexity_of_rows(np.array([[11, 10, 3, 2, 3, 4.0]]), np.array([True] * 4 + [False] * 2))
     assert math.log(found[0]) == pytest.approx(1.772971168390, abs=1e-11)
-    scaled = adjusted_perplexity(np.array([[11, 10, 3, 2, 3, 4.0]]) / 77, np.array([True] * 4 + [False] * 2))
+    scaled = adjusted_perplexity_of_rows(np.array([[11, 10, 3, 2, 3, 4.0]]) / 77, np.array([True] * 4 + [False] * 2))
     assert scaled == pytest.approx(found)
 
 

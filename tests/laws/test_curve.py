@@ -12,7 +12,7 @@ import jali
 from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
-from jali.search.hilbert import along_curve, batches_along, hilbert
+from jali.search.batches import along_curve, batches_along, hilbert
 from jali.search.mondrian.plan import columns_of
 from oracles.curve import halved
 from oracles.often import examples

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 import jali
 from jali import disclosure
 from jali.errors import InfeasibleError, InputError
+from jali.kernels.worst_case import few_that_matter
 from jali.principles import Counts, dense
 from jali.principles import worst_case as exact
 from jali.principles import worst_case as w
 from jali.risk.disclosure.buckets import MANY, plain_counts
 from jali.risk.disclosure.knowledge import Atom, Implication, knowledge_from
-from jali.search.worst_case import few_that_matter
 from oracles import disclosure as oracle
 from oracles.often import examples
 

@@ -14,8 +14,7 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.search.lattice.costs import METRICS
-from jali.search.lattice.lattice import Lattice
-from jali.search.lattice.minimal import frontier
+from jali.search.lattice.lattice import Lattice, frontier
 from oracles.lattice import BruteForce
 from oracles.often import examples
 

@@ -15,8 +15,8 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 
 from jali.core.arrays import Floats, Ints
+from jali.kernels import TOLERANCE
 from jali.kernels.jit import inner, outer
-from jali.kernels.layout import TOLERANCE
 
 UNSURE = 1e-9
 """How near to a bound means decide nothing."""
@@ -179,7 +179,7 @@ def _stays_below(logs: Floats, people: Ints, own: float, share: float, present: 
 
 @inner
 def _by_means(logs: Floats, people: Ints, present: int, low: float, high: float) -> int:
-    """What the means of the others of its least and its most likely member tell of a group."""
+    """Whether a group holds, fails or is undecided, from the others of its least and of its most likely member."""
     most, least = -np.inf, np.inf
     for one in logs:
         most = max(most, one)

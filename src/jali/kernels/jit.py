@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,21 @@ def outer(kernel: Callable[..., Any]) -> Any:
     numba's own key is the time and size of the kernel's file; what it calls and its constants live in others.
     """
     compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
-    compiled._cache._cache_file._source_stamp = key_of(Path(__file__).parents[1])
+    on_disk = compiled._cache._cache_file
+    on_disk._source_stamp = key_of(Path(__file__).parents[1])
+    on_disk._load_index = partial(_index_of, on_disk._load_index)
     return compiled
+
+
+def _index_of(load: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+    """The machine code on disk; none where it was made from classes that have moved since.
+
+    numba reads the index, and with it the classes of the arguments, before it compares the key.
+    """
+    try:
+        return load()
+    except (ImportError, AttributeError):
+        return {}
 
 
 def is_stored(kernel: Any) -> bool:

@@ -7,10 +7,10 @@ from math import floor, log
 import numpy as np
 
 from jali.core.arrays import Bools, Ints
+from jali.kernels import CUTS, DIGITS
 from jali.kernels import judge as k
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort, holds, level_of, sort, span, tally, tally_bucket, untally_bucket
-from jali.kernels.layout import CUTS, DIGITS
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.
@@ -164,7 +164,7 @@ RANGE, BY_ENTROPY, BY_KL, BY_PDF = range(4)
 
 @inner
 def desk_of(work: Work, items: int) -> Desk:
-    """Room to look at groups of at most so many items."""
+    """Working arrays for groups of at most this number of items."""
     judged, values = work.reference.shape
     return Desk(
         np.zeros((4, judged, values), np.int64),

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
+from jali.kernels import JOINT, NODES, OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import SEEN, WHOLE, holds
-from jali.kernels.layout import JOINT, NODES, OFFSET, SIZE, SPREAD, WORD, WORDS, Layout
 from jali.principles.rules import Rules
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"
@@ -45,7 +45,7 @@ class Entries(NamedTuple):
 
 @inner
 def price(logs: bool, cost: float, rows: int) -> float:
-    """What so many rows cost in a box that costs each of them so much."""
+    """The cost of a group of `rows` rows, in a box that costs each row `cost`."""
     return rows * (cost - log(rows)) if logs else rows * cost
 
 
@@ -136,7 +136,7 @@ def _set_price(layout: Layout, boxes: Boxes, slot: int) -> None:
 
 @inner
 def new_boxes(layout: Layout, slots: int) -> Boxes:
-    """Room for so many boxes."""
+    """Empty arrays for a number of boxes."""
     return Boxes(
         np.zeros((3, layout.column.shape[1], slots), np.int64),
         np.zeros((slots, layout.words), np.uint64),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jali.core.arrays import Floats, Ints
+from jali.kernels import Layout
 from jali.kernels.jit import inner, outer
-from jali.kernels.layout import Layout
 from jali.kernels.recode import (  # fmt: skip
     LESS,
     Boxes,

@@ -6,10 +6,15 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints
-from jali.kernels.jit import inner, outer
+from jali.kernels.jit import inner, outer, prepare
 from jali.principles.worst_case import MARGIN
 
 FAR = 1e300
@@ -198,3 +203,44 @@ def choose(counts: Ints, first: int, values: Floats, groups: Ints, share: Floats
             if upto[1] >= (1 - MARGIN) * share[m] * left and upto[1] / left > share[m]:  # few need the division
                 share[m], barest[m] = upto[1] / left, first + row
     return lowest, highest, fewest
+
+
+AT_ONCE = 1 << 13
+"""Rows that are sorted and looked at together: few enough to stay in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Few:
+    """The groups of many that matter for the worst case, and what was seen on the way."""
+
+    groups: Ints
+    lowest: int  # of all counts
+    highest: int
+    fewest: int  # values that somebody has, in any group
+
+
+def few_that_matter(counts: NDArray[np.integer], k: int) -> Few:
+    """Rows among which are those of a worst attack with up to k implications, and with up to k negations.
+
+    counts: (groups, values). The rows are those of `principles.worst_case.candidates` where no two groups are equal in
+    what they are chosen for. They are right only if no count is negative and no group empty, which the result says.
+    """
+    prepare(choose, "the worst case")
+
+    def look(begins: list[int]) -> tuple[Ints, list[tuple[int, int, int]]]:
+        values = np.full((2, k + 1, k + 2), FAR)
+        groups = np.full((2, k + 1, k + 2), -1, dtype=np.int64)
+        share, barest = np.zeros(k + 1), np.full(k + 1, -1, dtype=np.int64)
+        seen = []
+        for begin in begins:
+            block = np.sort(counts[begin : begin + AT_ONCE], axis=1).astype(np.int64, copy=False)
+            seen.append(choose(block, begin, values, groups, share, barest))
+        return np.concatenate([groups.ravel(), barest]), seen
+
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    begins = list(range(0, len(counts), AT_ONCE))
+    with ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(look, [begins[w::workers] for w in range(min(workers, len(begins)))]))
+    groups = np.unique(np.concatenate([one for one, _ in found]))
+    lowest, highest, fewest = zip(*(block for _, seen in found for block in seen), strict=True)
+    return Few(groups[groups >= 0], min(lowest), max(highest), min(fewest))

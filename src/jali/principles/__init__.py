@@ -9,9 +9,10 @@ from jali.principles.anonymity import AlphaAnonymity, KAnonymity
 from jali.principles.base import Combined, Principle, from_dict, hold, principles_of
 from jali.principles.closeness import TCloseness
 from jali.principles.counts import Cells, Counts, Sensitive, dense
-from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity
+from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity
 from jali.principles.multi import MultiAttribute
 from jali.principles.presence import DeltaPresence
+from jali.principles.recursive import RecursiveDiversity
 from jali.principles.safety import Safety
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -9,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints
-from jali.principles.base import Principle, at_most, exact, show
+from jali.principles.base import Expected, Principle, at_most, at_most_bound, exact, show
 from jali.principles.column import (
     ColumnPrinciple,
     Label,
@@ -23,6 +24,7 @@ from jali.principles.column import (
     part,
 )
 from jali.principles.counts import Cells, Counts, Sensitive
+from jali.principles.rules import LARGEST, SIZE, Rule
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ class KAnonymity(Principle):
     def least_size(self) -> int:
         return self.k
 
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        return [Rule(SIZE, Fraction(self.k))]
+
+    def evenness_alone(self) -> bool:
+        return True
+
     def shortfall(self, whole: Counts) -> str:
         return f"{self.k}-anonymity cannot be met: the whole table has {show(float(whole.size.sum()))} people"
 
@@ -79,6 +87,7 @@ class AlphaAnonymity(ColumnPrinciple):
     monotone_for_several_values: ClassVar[bool] = True
     title: ClassVar[str] = "(alpha, k)-anonymity"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
+    deals: ClassVar[bool] = False
     label_fields: ClassVar[tuple[str, ...]] = ("values",)
     alpha: Number
     k: int
@@ -125,6 +134,20 @@ class AlphaAnonymity(ColumnPrinciple):
 
     def least_size(self) -> int:
         return self.k if self.values else max(self.k, -(-self._alpha.denominator // self._alpha.numerator))
+
+    def company(self) -> int:
+        return self.k
+
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        return [Rule(SIZE, Fraction(self.k)), Rule(LARGEST, self._alpha, named=self.values)]
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected:
+        watched = mask(column, self.values) if self.values else np.ones(len(column), dtype=bool)
+
+        def share(rows: Floats) -> Floats:
+            return np.asarray(rows[:, watched].max(axis=1, initial=0.0) / rows.sum(axis=1))
+
+        return Expected(share, at_most_bound(self.alpha))
 
     def shortfall(self, whole: Counts) -> str:
         share = show(float(self._largest(self.cells(whole)).max(initial=0)) / max(int(whole.size.sum()), 1))

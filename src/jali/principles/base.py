@@ -7,24 +7,47 @@ import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError, listed, nearest, told
-from jali.principles.counts import Cells, Counts
+from jali.principles.counts import Cells, Counts, Sensitive
+
+if TYPE_CHECKING:
+    from jali.principles.rules import Rule
 
 ENTROPY_TOLERANCE = 1e-9
 """Entropies are compared in nats up to this much, so that a bound met exactly counts as met."""
+
+TIE = 1e-12
+"""Two shares that differ by less, relatively, are the same."""
 
 _HUGE = re.compile(r"e[+-]?\d{4,}", re.IGNORECASE)
 """An exponent beyond every parameter's, whose power of ten would take for ever."""
 
 _REGISTRY: dict[str, type[Principle]] = {}
+"""Every principle by the name of its class; `Principle.__init_subclass__` fills it."""
+
+_OWN = ("rules", "expected", "shares_alone", "evenness_alone", "judges_size_alone", "company", "dealt_by")
+"""What a subclass never inherits from another principle, because it may judge otherwise than that one."""
+
+
+class Expected(NamedTuple):
+    """How a principle judges distributions of real numbers, such as those that maximum entropy expects of a cell.
+
+    A row has a number for each value of the column, on any scale. Rows are right to about 15 digits, so comparisons
+    have a relative tie: in favour of a bound that may be met (≤), against one that must be beaten (<).
+    """
+
+    level: Callable[[Floats], Floats]  # (rows, values) → (rows,); every row has a positive number
+    enough: Callable[[Floats, float], Bools]  # levels and the tie → whether they keep the promise
+    looks_at: Literal["values", "ratios", "shares"] = "shares"  # which values occur, ratios of two values, or all
+    frequent: int | None = None  # how many frequent values the relaxed check requires; None: it cannot replace this
 
 
 @dataclass(frozen=True)
@@ -32,12 +55,22 @@ class Principle(ABC):
     """Judges groups by their counts of people.
 
     `level` says what each group reaches, `holds` whether that is enough. An empty group holds: nobody is in it.
+
+    A class with `level`, `judge`, `bound` and `promise` is a whole principle: every method judges by these. `rules`
+    makes partitions and recoding faster, `shares_alone` or `expected` admits it to collections of marginals. These and
+    the other hooks of `_OWN` are reset in every subclass; one that judges as its parent does writes
+    `rules = Parent.rules`.
     """
 
     monotone: ClassVar[bool] = True  # merging groups that hold never breaks it
     scope: ClassVar[Literal["group", "table"]] = "group"  # "table": a verdict looks at all groups at once
     better: ClassVar[Literal["higher", "lower"]] = "higher"  # which levels are the stronger promise
     judges_size_alone: ClassVar[bool] = False  # whether `least_size` says it all
+    shares_alone: ClassVar[bool] = (
+        False  # whether a group and one with twice as many people of each value are judged alike
+    )
+    every_column: ClassVar[bool] = False  # whether it judges every sensitive column in turn
+    deals: ClassVar[bool] = False  # whether anatomy may deal people into buckets by this promise alone
     monotone_for_spread_people: ClassVar[bool] = False  # also where somebody with one value has rows in several groups
     monotone_for_several_values: ClassVar[bool] = False  # also where somebody has several values, all in one group
     needs_reference: ClassVar[bool] = False  # whether it looks at the people of the whole table by value
@@ -45,6 +78,9 @@ class Principle(ABC):
 
     def __init_subclass__(cls) -> None:
         _REGISTRY[cls.__name__] = cls
+        for name in _OWN:
+            if name not in vars(cls):
+                setattr(cls, name, vars(Principle)[name])
         cls.__repr__ = Principle.__repr__  # type: ignore[method-assign]  # else @dataclass writes a long one of its own
 
     @abstractmethod
@@ -79,6 +115,40 @@ class Principle(ABC):
     def least_size(self) -> int:
         """No group of fewer people can hold (where a person has one value): lets searches skip early."""
         return 1
+
+    def rules(self, whole: Counts) -> Sequence[Rule] | None:
+        """Its compiled form: rules that must all hold; None where it has none, and is judged group by group.
+
+        `whole` has one group, everybody. The rules must judge every group exactly as `judge` does.
+        """
+        return None
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected | None:
+        """Its form for distributions of real numbers; None where they are judged as counts of very many people.
+
+        `reference` are the people of the whole table who have each value of the column.
+        """
+        return None
+
+    def evenness_alone(self) -> bool:
+        """Whether it looks at nothing but the size of a group and how even its counts are."""
+        return False
+
+    def company(self) -> int:
+        """How many people must look alike; 1 where it is about values only."""
+        return self.least_size() if self.judges_size_alone else 1
+
+    def dealt_by(self, people: int) -> int:
+        """How many people with different values a bucket needs at the least, when `people` are dealt into buckets."""
+        return self.least_size()
+
+    def require_column(self, whole: Counts) -> None:  # noqa: B027  # one that judges no column needs none
+        """Raise InputError when the table lacks the column that it judges."""
+
+    @property
+    def inner(self) -> Principle:
+        """The principle that judges a column: itself, or the one that it wraps."""
+        return self
 
     def worst(self, counts: Counts) -> float:
         """The weakest level of any group that has people in it."""
@@ -123,6 +193,11 @@ def plain(value: Any) -> Any:
     return str(value) if not isinstance(value, (int, float, str, bool, type(None))) else value
 
 
+def known_principles() -> dict[str, type[Principle]]:
+    """Every principle that can be made, by the name under which job files and manifests know it."""
+    return {name: kind for name, kind in _REGISTRY.items() if not inspect.isabstract(kind)}
+
+
 def from_dict(data: dict[str, Any]) -> Principle:
     """The principle that `to_dict` (or a job file) describes.
 
@@ -132,7 +207,7 @@ def from_dict(data: dict[str, Any]) -> Principle:
     """
     arguments = dict(data)
     name = str(arguments.pop("name", ""))
-    kinds = {name: kind for name, kind in _REGISTRY.items() if not inspect.isabstract(kind)}
+    kinds = known_principles()
     if name not in kinds:
         raise InputError(f'no principle "{name}"', do=nearest(name, sorted(kinds)))
     kind = kinds[name]
@@ -221,6 +296,18 @@ def at_most(left: Ints, ratio: Fraction, right: Ints) -> Bools:
 def less_than(left: Ints, ratio: Fraction, right: Ints) -> Bools:
     """left < ratio · right, exactly."""
     return np.asarray(_scaled(left, ratio.denominator) < _scaled(right, ratio.numerator), dtype=bool)
+
+
+def at_least_bound(bound: object) -> Callable[[Floats, float], Bools]:
+    """For `Expected.enough`: levels of at least the bound."""
+    least = float(exact("bound", bound))
+    return lambda levels, tie: np.asarray(levels >= least * (1 - tie))
+
+
+def at_most_bound(bound: object) -> Callable[[Floats, float], Bools]:
+    """For `Expected.enough`: levels of at most the bound, which is a share or a distance from 0 to 1."""
+    most = float(exact("bound", bound))
+    return lambda levels, tie: np.asarray(levels <= most + tie)
 
 
 def _scaled(amount: Ints, factor: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, get_args
@@ -11,9 +11,10 @@ import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.errors import InputError, nearest
-from jali.principles.base import at_most, exact
+from jali.principles.base import Expected, at_most, at_most_bound, exact
 from jali.principles.column import ColumnPrinciple, Number, number, short_of
 from jali.principles.counts import Cells, Counts, Sensitive, distinct_pairs
+from jali.principles.rules import CLOSENESS, Rule
 
 Distance = Literal["equal", "ordered", "hierarchical"]
 _APART: dict[Distance, str] = {
@@ -40,6 +41,7 @@ class TCloseness(ColumnPrinciple):
     needs_reference: ClassVar[bool] = True
     title: ClassVar[str] = "t-closeness"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
+    deals: ClassVar[bool] = False
     t: Number
     _: KW_ONLY
     distance: Distance = "equal"
@@ -88,6 +90,16 @@ class TCloseness(ColumnPrinciple):
                 f'distance="hierarchical" needs a hierarchy, and "{column.name}" has none',
                 do='give the column a hierarchy, or choose distance="equal"',
             )
+
+    def rules(self, whole: Counts) -> Sequence[Rule] | None:
+        return [Rule(CLOSENESS, exact("t", self.t))] if self.distance == "equal" else None
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected:
+        def moved(rows: Floats) -> Floats:
+            apart = rows / rows.sum(axis=1)[:, None] - reference / reference.sum()
+            return _moved_shares(apart, column, self.distance)
+
+        return Expected(moved, at_most_bound(self.t))
 
     def shortfall(self, whole: Counts) -> str:
         return f"{self.t}-closeness cannot be met: the whole table is at {short_of(self.worst(whole), float(self.t))}"
@@ -170,3 +182,17 @@ def _add(group: Ints, amount: Any, like: Any) -> Any:
     result = np.zeros_like(like)
     np.add.at(result, group, amount)
     return result
+
+
+def _moved_shares(apart: Floats, column: Sensitive, distance: Distance) -> Floats:
+    """The earth mover's distance of each row of shares from the whole table; `apart` is their difference: (rows,)."""
+    if distance == "ordered":
+        return np.asarray(np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(len(column) - 1, 1))
+    if distance == "equal":
+        return np.asarray(np.abs(apart).sum(axis=1) / 2)
+    moved = np.zeros(len(apart))
+    for nodes in column.tree[:-1]:
+        below = np.zeros((int(nodes.max(initial=0)) + 1, len(apart)))
+        np.add.at(below, nodes, apart.T)
+        moved += np.abs(below).sum(axis=0) / 2 / max(len(column.tree) - 1, 1)
+    return moved

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints
-from jali.errors import InputError
-from jali.principles.base import ENTROPY_TOLERANCE, at_most, exact, less_than, show
-from jali.principles.choices import concentrated, worst_choices
+from jali.core.arrays import Bools, Floats
+from jali.principles.base import ENTROPY_TOLERANCE, Expected, at_least_bound, at_most, exact
 from jali.principles.column import (
     ColumnPrinciple,
     Label,
     Number,
     check_values,
+    concentrated,
     count,
     labels,
     listed,
     mask,
     number,
-    part,
     short_of,
+    worst_choices,
 )
 from jali.principles.counts import Cells, Counts, Sensitive
+from jali.principles.rules import DISTINCT, ENTROPY, LARGEST, Rule
 
 
 def perplexity(cells: Cells, keep: Bools | None = None) -> Floats:
@@ -78,132 +79,33 @@ def _lowered(cells: Cells, careless: Bools) -> Bools:
     return lowered
 
 
-@dataclass(frozen=True)
-class RecursiveDiversity(ColumnPrinciple):
-    """Recursive (c, l)-diversity: r_1 < c (r_l + r_l+1 + … + r_m), counts in descending order (Definition 4.2).
+def perplexity_of_rows(shares: Floats) -> Floats:
+    """exp(-Σ p log p) of each row of shares: (rows,)."""
+    surprise = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(np.exp(-np.einsum("ij,ij->i", shares, surprise)))
 
-    With `dont_care` values, which may be disclosed, r_y of the most frequent other value takes the place of r_1, and
-    the l - 2 most frequent values besides it are ruled out (Definition 4.3). Each `protected` value, which must not be
-    ruled out, is held by at least `share` of every group's people (Definition 4.4). l = 1 asks for nothing else.
-    Level: the number that c must exceed; infinite where no c is enough or a protected value is too rare.
 
-    >>> from jali.principles.counts import dense
-    >>> RecursiveDiversity(18, 3).level(dense(np.array([[90, 5, 5]]))).tolist()
-    [18.0]
+def adjusted_perplexity_of_rows(rows: Floats, careless: Bools) -> Floats:
+    """exp(adjusted entropy) of each row: what `adjusted_perplexity` is for counts (Theorem 4.1).  (rows,)
+
+    The log-entropic mean moves with the scale of a row as the logarithms do, so that real numbers serve like counts.
     """
-
-    title: ClassVar[str] = "recursive diversity"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
-    label_fields: ClassVar[tuple[str, ...]] = ("dont_care", "protected")
-    c: Number
-    l: int
-    _: KW_ONLY
-    dont_care: tuple[Label, ...] = ()
-    protected: tuple[Label, ...] = ()
-    share: Number = 0
-    sensitive: str | None = None
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "c", number("c", self.c, "a number above 0", lambda c: c > 0, example="3"))
-        put(self, "l", count("l", self.l, example="3"))
-        put(self, "dont_care", labels("dont_care", self.dont_care))
-        put(self, "protected", labels("protected", self.protected))
-        put(self, "share", number("share", self.share, "a share from 0 to 1", lambda s: 0 <= s <= 1, example="0.05"))
-        put(self, "monotone_for_several_values", not self.dont_care)
-        if bool(self.protected) != (self.share > 0):
-            raise InputError(
-                "protected values and their share of each group go together",
-                got=f"protected={self.protected!r}, share={self.share!r}",
-                do='write e.g. protected=["HIV"], share=0.01, or leave out both',
-            )
-
-    def level(self, counts: Counts) -> Floats:
-        cells = self.cells(counts)
-        top, tail = self._top_and_tail(cells)
-        needed = np.divide(top, tail, out=np.where(top > 0, np.inf, 0.0), where=tail > 0)
-        return np.where(self._shares_hold(cells) | (cells.size == 0), needed, np.inf)
-
-    def judge(self, counts: Counts) -> Bools:
-        cells = self.cells(counts)
-        top, tail = self._top_and_tail(cells)
-        verdict: Bools = (less_than(top, exact("c", self.c), tail) | (top == 0)) & self._shares_hold(cells)
-        return verdict
-
-    def _top_and_tail(self, cells: Cells) -> tuple[Ints, Ints]:
-        """r_y and the sum that it is compared with: (groups,) each.
-
-        tail = (r_l-1 + r_l + …) - min(r_y, r_l-1) says both cases of Definition 4.3 at once: for y ≤ l - 1 the smaller
-        is r_l-1, and r_l + … is left; for y > l - 1 it is r_y. Equal counts give the same sum in whatever order.
-
-        Where people have several values, all who can choose the value y or one that is ruled out do: the tail are the
-        others, if there are any. No other choice of one value for each person is worse (decision 21).
-        """
-        if self.l == 1:
-            return np.zeros(cells.groups, dtype=np.int64), np.zeros(cells.groups, dtype=np.int64)
-        open_to_all = mask(cells.column, self.dont_care)
-        top = cells.largest(np.where(open_to_all[cells.value], 0, cells.n) if open_to_all.any() else cells.n)
-        r = descending(cells)
-        rank = np.minimum(cells.start[:-1] + self.l - 2, cells.start[1:])  # where r_l-1 stands, or the group's end
-        upto = np.concatenate(([0], np.cumsum(r)))
-        ruled_out = upto[rank] - upto[cells.start[:-1]]
-        at_rank = np.where(rank < cells.start[1:], np.append(r, 0)[rank], 0)
-        return top, np.maximum(cells.size - ruled_out - np.minimum(top, at_rank), 0)
-
-    def _shares_hold(self, cells: Cells) -> Bools:
-        """Whether each protected value is held by its share of the group's people: (groups,).
-
-        Where people have several values, all who can choose another one do: N - Σ of the other counts are left.
-        """
-        verdict = np.ones(cells.groups, dtype=bool)
-        for value in np.flatnonzero(mask(cells.column, self.protected)):
-            people = cells.add(np.where(cells.value == value, cells.n, 0))
-            without = np.maximum(cells.size - (cells.total - people), 0)
-            verdict &= at_most(cells.size, 1 / exact("share", self.share), without)
-        return verdict
-
-    @property
-    def bound(self) -> str:
-        return f"({self.c}, {self.share}, {self.l})" if self.protected else f"({self.c}, {self.l})"
-
-    def promise(self) -> str:
-        besides = f" besides {listed(self.dont_care)}" if self.dont_care else ""
-        held = f"the most frequent {self.subject()}{besides} is held by fewer people than {self.c} times all others"
-        if self.l > 2:
-            held += f", even when the {self.l - 2} most frequent of them are ruled out"
-        if self.l == 1:
-            held = f"nothing is promised about the most frequent {self.subject()}"
-        if self.protected:
-            each = "each of " if len(self.protected) > 1 else ""
-            held += (
-                f", and {each}{listed(self.protected)} is held by at least {part(exact('share', self.share))} of them"
-            )
-        return f"in every group {held}"
-
-    def check_column(self, column: Sensitive, whole: Counts) -> None:
-        if not mask(column, self.dont_care).any():  # with them, groups may have nothing to protect
-            check_values(column, "l", self.l, Fraction(self.l))
-
-    def least_size(self) -> int:
-        """r_1 < c (d - l + 1) r_1 for d different values, so that d > l - 1 + 1/c."""
-        return 1 if self.l == 1 or self.dont_care else self.l + int(1 / exact("c", self.c))
-
-    def shortfall(self, whole: Counts) -> str:
-        text = f"recursive {self.bound}-diversity cannot be met: "
-        if not self._shares_hold(self.cells(whole)).all():
-            return text + f"a protected value is held by less than {self.share} of the people of the whole table"
-        needed = self.worst(whole)
-        if needed == np.inf:
-            return text + f"the whole table has too few values to rule out {self.l - 1}, whatever c is"
-        return text + f"the whole table needs c above {show(needed)}"
-
-
-def descending(cells: Cells) -> Ints:
-    """The counts of each group from the largest to the smallest, in the places of its cells: (cells,)."""
-    width = int(cells.n.max(initial=0)) + 1
-    if cells.groups * width < 2**62:
-        return width - 1 - np.sort(cells.group * width + (width - 1 - cells.n)) % width
-    return cells.n[np.lexsort((-cells.n, cells.group))]
+    fixed = np.where(careless, 0.0, rows)
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    guarded = fixed.sum(axis=1) > 0
+    people, weighted = fixed.sum(axis=1), (fixed * logs).sum(axis=1)
+    order = np.argsort(np.where(careless & (rows > 0), rows, np.inf), axis=1)[:, : int(careless.sum())]
+    at, active = np.arange(len(rows)), guarded.copy()
+    for rank in range(order.shape[1]):
+        column = order[:, rank]
+        here = rows[at, column]
+        active = active & careless[column] & (here > 0) & (logs[at, column] * people < weighted)
+        fixed[at[active], column[active]] = here[active]
+        people = people + np.where(active, here, 0.0)
+        weighted = weighted + np.where(active, here * logs[at, column], 0.0)
+    lowered = np.count_nonzero((rows > 0) & (fixed == 0), axis=1)
+    shares = fixed / np.where(people > 0, people, 1.0)[:, None]
+    return np.where(guarded, perplexity_of_rows(shares) + lowered, np.inf)
 
 
 @dataclass(frozen=True)
@@ -244,6 +146,17 @@ class DistinctDiversity(ColumnPrinciple):
 
     def least_size(self) -> int:
         return self.l
+
+    def evenness_alone(self) -> bool:
+        return True
+
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        return [Rule(DISTINCT, Fraction(self.l))]
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected:
+        return Expected(
+            lambda rows: np.count_nonzero(rows, axis=1).astype(np.float64), at_least_bound(self.l), "values", self.l
+        )
 
 
 @dataclass(frozen=True)
@@ -288,6 +201,19 @@ class FrequencyDiversity(ColumnPrinciple):
     def least_size(self) -> int:
         return math.ceil(self._l)
 
+    def evenness_alone(self) -> bool:
+        return True
+
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        return [Rule(LARGEST, 1 / self._l)]
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected:
+        return Expected(
+            lambda rows: np.asarray(rows.sum(axis=1) / rows.max(axis=1)),
+            at_least_bound(self.l),
+            frequent=math.ceil(self.l),
+        )
+
     def shortfall(self, whole: Counts) -> str:
         reached = short_of(self.worst(whole), float(self.l))
         return f"{self.title} {self.bound} cannot be met: the whole table reaches {reached}"
@@ -306,6 +232,7 @@ class EntropyDiversity(ColumnPrinciple):
     """
 
     title: ClassVar[str] = "entropy diversity"
+    deals: ClassVar[bool] = False
     label_fields: ClassVar[tuple[str, ...]] = ("dont_care",)
     l: Number
     _: KW_ONLY
@@ -344,6 +271,25 @@ class EntropyDiversity(ColumnPrinciple):
     def least_size(self) -> int:
         return 1 if self.dont_care else math.ceil(float(self.l) * math.exp(-2 * ENTROPY_TOLERANCE))
 
+    def evenness_alone(self) -> bool:
+        return not self.dont_care
+
+    def rules(self, whole: Counts) -> Sequence[Rule] | None:
+        return None if self.dont_care else [Rule(ENTROPY, Fraction(1), math.log(self.l) - ENTROPY_TOLERANCE)]
+
+    def expected(self, column: Sensitive, reference: Floats) -> Expected:
+        careless = mask(column, self.dont_care)
+
+        def level(rows: Floats) -> Floats:
+            if careless.any():
+                return adjusted_perplexity_of_rows(rows, careless)
+            return perplexity_of_rows(rows / rows.sum(axis=1)[:, None])
+
+        def enough(levels: Floats, tie: float) -> Bools:
+            return np.asarray(np.log(levels) >= math.log(self.l) - max(ENTROPY_TOLERANCE, tie))
+
+        return Expected(level, enough, frequent=None if self.dont_care else math.ceil(self.l))
+
     def shortfall(self, whole: Counts) -> str:
         reached = short_of(self.worst(whole), float(self.l))
         return f"{self.title} {self.bound} cannot be met: the whole table reaches {reached}"
@@ -353,4 +299,4 @@ def _at_least_one(l: Number) -> Number:
     return number("l", l, "a number of at least 1", lambda amount: amount >= 1, example="3")
 
 
-__all__ = ["DistinctDiversity", "EntropyDiversity", "FrequencyDiversity", "RecursiveDiversity"]
+__all__ = ["DistinctDiversity", "EntropyDiversity", "FrequencyDiversity"]

@@ -30,6 +30,7 @@ class MultiAttribute(Principle):
     """
 
     title: ClassVar[str] = "multi-attribute"
+    every_column: ClassVar[bool] = True
     principle: Principle
 
     def __post_init__(self) -> None:
@@ -71,6 +72,10 @@ class MultiAttribute(Principle):
             return self.holds(counts)
         single = (self.judge(_only(counts, group))[0] for group in range(counts.groups))
         return np.fromiter(single, dtype=bool, count=counts.groups)
+
+    @property
+    def inner(self) -> Principle:
+        return self.principle
 
     @property
     def bound(self) -> str:

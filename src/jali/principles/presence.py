@@ -1,7 +1,8 @@
-"""δ-presence: nobody of a public table can be told to be in a private one, or not to be in it, too surely."""
+"""δ-presence: a public table does not show too surely who of it is in a private one, nor who is not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -13,6 +14,7 @@ from jali.errors import InputError
 from jali.principles.base import at_most, exact, show
 from jali.principles.column import ColumnPrinciple, Number, number, part
 from jali.principles.counts import Counts
+from jali.principles.rules import LARGEST, Rule
 
 PRESENCE = "\x1fpresence"
 """The column of a public table that says who is in the private one: no file can have a column of this name."""
@@ -28,6 +30,7 @@ class DeltaPresence(ColumnPrinciple):
     """
 
     title: ClassVar[str] = "delta-presence"
+    deals: ClassVar[bool] = False
     low: Number
     high: Number
     _: KW_ONLY
@@ -83,12 +86,21 @@ class DeltaPresence(ColumnPrinciple):
         )
 
     def check(self, whole: Counts) -> None:
+        self.require_column(whole)
+
+    def require_column(self, whole: Counts) -> None:
         names = [column.name for column in whole.sensitive]
         if self.sensitive != PRESENCE or PRESENCE not in names:
             raise InputError(
                 "DeltaPresence is about a private table and the public one around it",
                 do="use jali.conceal(private, public, low=…, high=…)",
             )
+
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        return [
+            Rule(LARGEST, self.exact_high, named=(PRESENT,)),
+            Rule(LARGEST, 1 - self.exact_low, named=(ABSENT,)),
+        ]
 
     def least_size(self) -> int:
         if self.exact_low == 0 or self.exact_high == 0:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints
-from jali.principles import (
-    AlphaAnonymity,
-    DeltaPresence,
-    DistinctDiversity,
-    EntropyDiversity,
-    FrequencyDiversity,
-    KAnonymity,
-    RecursiveDiversity,
-    Safety,
-    TCloseness,
-)
-from jali.principles.base import ENTROPY_TOLERANCE, Principle, exact
+from jali.principles.base import Principle
 from jali.principles.column import ColumnPrinciple, mask
 from jali.principles.counts import Counts
-from jali.principles.presence import ABSENT, PRESENT
 
 SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS, SAFETY = range(7)
 """What a rule compares: see `kernels.holds`."""
@@ -46,46 +33,14 @@ class Rules(NamedTuple):
     least: int  # no group of fewer people can hold
 
 
-class _Rule(NamedTuple):
-    kind: int
-    ratio: Fraction
+class Rule(NamedTuple):
+    """One comparison that a compiled loop makes for each group; a principle gives one or several that must all hold."""
+
+    kind: int  # what it compares: SIZE, DISTINCT, …
+    ratio: Fraction  # its parameter, e.g. k, or the largest share that a value may have
     bound: float = 0.0
-    named: tuple[str | None, ...] = ()
+    named: tuple[str | None, ...] = ()  # the values that LARGEST looks at; none: all
     l: int = 0
-
-
-def _rules_of(principle: Principle) -> list[_Rule] | None:
-    """The principle as rules that must all hold; None where there are none for it.
-
-    A subclass may judge otherwise than its parent, so the type must be exactly the one that is known.
-    """
-    known: dict[type[Principle], Callable[[Any], list[_Rule] | None]] = {
-        KAnonymity: lambda p: [_Rule(SIZE, Fraction(p.k))],
-        DistinctDiversity: lambda p: [_Rule(DISTINCT, Fraction(p.l))],
-        FrequencyDiversity: lambda p: [_Rule(LARGEST, 1 / exact("l", p.l))],
-        EntropyDiversity: lambda p: (
-            None if p.dont_care else [_Rule(ENTROPY, Fraction(1), math.log(p.l) - ENTROPY_TOLERANCE)]
-        ),
-        RecursiveDiversity: _recursive,
-        AlphaAnonymity: lambda p: [
-            _Rule(SIZE, Fraction(p.k)),
-            _Rule(LARGEST, exact("alpha", p.alpha), named=p.values),
-        ],
-        DeltaPresence: lambda p: [
-            _Rule(LARGEST, p.exact_high, named=(PRESENT,)),
-            _Rule(LARGEST, 1 - p.exact_low, named=(ABSENT,)),
-        ],
-        TCloseness: lambda p: [_Rule(CLOSENESS, exact("t", p.t))] if p.distance == "equal" else None,
-        Safety: lambda p: [_Rule(SAFETY, p.ratio, float(p.ratio), l=p.k)],  # of a group by itself
-    }
-    make = known.get(type(principle))
-    return None if make is None else make(principle)
-
-
-def _recursive(principle: RecursiveDiversity) -> list[_Rule] | None:
-    if principle.dont_care or principle.protected:
-        return None
-    return [_Rule(RECURSIVE, exact("c", principle.c), l=principle.l)] if principle.l > 1 else []
 
 
 def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = False) -> tuple[Rules, Ints] | None:
@@ -95,9 +50,9 @@ def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = Fa
     is the joint value itself: what the KL-divergence is measured over.
     """
     names: list[str] = []  # sensitive columns that some rule judges
-    rows: list[tuple[_Rule, int]] = []
+    rows: list[tuple[Rule, int]] = []
     for principle in principles:
-        rules = _rules_of(principle)
+        rules = principle.rules(whole)
         if rules is None:
             return None
         column = 0
@@ -111,7 +66,7 @@ def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = Fa
     return _laid_out(rows, names, whole, max((p.least_size() for p in principles), default=1), joint=joint)
 
 
-def _fits(rule: _Rule, people: int) -> bool:
+def _fits(rule: Rule, people: int) -> bool:
     """Whether the products that the rule compares fit into 64 bits, however the people are grouped."""
     if rule.kind == SAFETY:  # compared digit by digit
         return max(people, rule.ratio.numerator, rule.ratio.denominator) < 2**31
@@ -120,7 +75,7 @@ def _fits(rule: _Rule, people: int) -> bool:
 
 
 def _laid_out(
-    rows: list[tuple[_Rule, int]], names: list[str], whole: Counts, least: int, *, joint: bool
+    rows: list[tuple[Rule, int]], names: list[str], whole: Counts, least: int, *, joint: bool
 ) -> tuple[Rules, Ints]:
     known = [column.name for column in whole.sensitive]
     columns = [whole.sensitive[known.index(name)] for name in names]

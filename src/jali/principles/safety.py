@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
@@ -15,6 +16,7 @@ from jali.principles import worst_case
 from jali.principles.base import exact
 from jali.principles.column import ColumnPrinciple, Number, number, part, short_of
 from jali.principles.counts import Cells, Counts, Sensitive
+from jali.principles.rules import SAFETY, Rule
 from jali.principles.worst_case import MARGIN, Buckets, GroupRatios, Key, disclosed, keys_of, of_cells, vectors
 
 
@@ -134,6 +136,29 @@ class Safety(ColumnPrinciple):
             middle = (low + high) // 2
             low, high = (low, middle) if self._best_of(middle) else (middle, high)
         return high
+
+    def rules(self, whole: Counts) -> Sequence[Rule]:
+        """Of a group by itself: what all groups together disclose is judged elsewhere."""
+        return [Rule(SAFETY, self.ratio, float(self.ratio), l=self.k)]
+
+    def dealt_by(self, people: int) -> int:
+        """The least l for which the buckets that `people` are dealt into are safe together.
+
+        Dealt by l, `people` make ⌊n / l⌋ buckets of different values. A larger l makes fewer and larger ones, and a
+        bucket of n different values is the safer the larger n is: each factor (n - i - k_i) / (n - i) of Equation 2
+        rises with n. So the least l is found by bisection. It depends on how many people there are, and on nobody's
+        value.
+        """
+        return 1 + bisect_left(range(1, people + 1), True, key=lambda l: self._safe_dealt(people, l))
+
+    def _safe_dealt(self, people: int, l: int) -> bool:
+        """Whether buckets of different values are safe that `people` are dealt into by l."""
+        buckets = people // l
+        size, larger = divmod(people, buckets)
+        sizes = [size] * min(buckets - larger, self.k + 2) + [size + 1] * min(larger, self.k + 2)  # more change nothing
+        ranks = np.arange(min(self.k, size + 1) + 1)[:, None]
+        top = (ranks < np.array(sizes)).astype(np.int64)
+        return worst_case.least_ratio(Buckets(np.array(sizes, dtype=np.int64), top), self.k) > self.ratio
 
     def _best_of(self, people: int) -> bool:
         key = (people, *(1 if rank < people else 0 for rank in range(self.k + 1)))

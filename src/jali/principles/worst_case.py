@@ -238,7 +238,7 @@ class Share:
 
 
 def keys_of(buckets: Buckets) -> list[Key]:
-    """Each group as a value: groups with equal keys cannot be told apart."""
+    """Each group as a value: groups with equal keys have equal vectors."""
     rows: list[list[int]] = np.vstack([buckets.size, buckets.top]).T.tolist()
     return [tuple(row) for row in rows]
 
@@ -274,7 +274,7 @@ def combined_exact(first: Vector, second: Vector) -> Vector:
 
 
 def near_candidates(buckets: Buckets, k: int) -> Ints:
-    """Groups that matter, no more than k + 2 of those that cannot be told apart: none is left out for its rounding."""
+    """Groups that matter, no more than k + 2 of those with equal keys; rounding leaves none out."""
     free = least_false(buckets, k + 1)
     found = candidates(free[:-1], targeted(free, buckets), margin=MARGIN)
     seen: dict[Key, int] = {}

@@ -14,7 +14,6 @@ from jali.core.progress import Step, watched
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs
-from jali.principles import DistinctDiversity, FrequencyDiversity, Safety
 from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, require_table, require_two
@@ -24,15 +23,13 @@ from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
-from jali.search.anatomy import deal, dealing
+from jali.search.batches import deal, dealing, kept_by
 from jali.search.common import require_feasible
 from jali.search.lattice.lattice import Lattice, Node
 from jali.search.mondrian.mondrian import mondrian, require_cuts
 from jali.search.mondrian.plan import Mode, Split
 
 WAYS = ("anatomy", "partition")
-DRIVERS = (FrequencyDiversity, DistinctDiversity, Safety)
-"""Promises that say how many people with different values a bucket needs."""
 
 
 class _Grouped(NamedTuple):
@@ -144,10 +141,11 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     frequencies = table.frequencies
     whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
     require_feasible(required, whole)
-    drivers = [p for p in required if isinstance(p, DRIVERS)]
+    drivers = [p for p in required if p.deals]
     name, l = dealing(drivers, whole, table.rows)
-    column = table[name]
-    bucket = deal(column.sensitive()[1][column.codes], l, fresh_order(table.rows))
+    column, judged = table[name].sensitive()
+    values = judged[table[name].codes]
+    bucket = deal(values, kept_by(drivers, column, values, l), fresh_order(table.rows))
     step(table.rows, table.rows)
     return _Grouped(bucket)
 

@@ -29,8 +29,7 @@ from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
-from jali.search.anatomy import deal, dealing
-from jali.search.hilbert import batches_along
+from jali.search.batches import batches_along, deal, dealing
 from jali.search.mondrian.mondrian import mondrian
 from jali.search.mondrian.plan import Split
 from jali.search.recode.plan import RecodeShow

@@ -20,7 +20,7 @@ from jali.graphical.estimate import Fitted, MarginalColumn, MaxEntropyEstimate
 from jali.graphical.inference import Network
 from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, MarginalCounts
 from jali.graphical.maxent import Tree, fit, tree_of
-from jali.graphical.privacy.anonymity import smallest_group
+from jali.graphical.privacy.block import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts

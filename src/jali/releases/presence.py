@@ -14,7 +14,7 @@ from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.cells import summed
-from jali.kernels.layout import TOLERANCE
+from jali.kernels import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.presence import DeltaPresence
 from jali.releases.column import holder_cover

@@ -136,7 +136,7 @@ def _first_table_that_holds(
 
 
 def _unions(counts: Counts, hidden: Ints, joining: Ints, lengths: range) -> Counts:
-    """One group for each length: the hidden groups with so many of the joining ones."""
+    """One group for each length: the hidden groups, and that number of the joining ones."""
     first = np.full(counts.groups, len(joining) + 1, dtype=np.int64)  # the least length that takes a group in
     first[hidden] = 0
     first[joining] = np.arange(1, len(joining) + 1)

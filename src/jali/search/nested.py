@@ -1,7 +1,7 @@
 """Nested groups: tables over some of the columns each, cut so that every group of the whole table lies within one group
 of each of them.
 
-Then whoever joins the tables learns nothing but unions of groups of the whole table. All tables are cut top down, the
+Then a join of the tables shows nothing but unions of groups of the whole table. All tables are cut top down, the
 largest group of any of them first. A cut is made where every *overlap* (the people who share a group in each of the
 tables) that it divides has enough people on each side, or nobody. What is then left of the overlaps is cut by all
 columns, as far as k allows; there children of a node that have few people are one part, since boxes within an overlap

@@ -1,6 +1,6 @@
 """Which single tuples leave their groups, so that what is left and what was taken out keep every promise.
 
-Within a group the tuples of the most frequent value go first. Of all ways to take out so many tuples, that leaves the
+Within a group the tuples of the most frequent value go first. Of all ways to take out as many tuples, that leaves the
 most even counts (every other result majorizes it), so for promises that only size and evenness matter to it needs the
 fewest tuples: decision 31. For other promises each tuple is also chosen by the level that it leaves, and the way with
 fewer tuples is taken.
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, counted, owners
-from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, RecursiveDiversity
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds
@@ -25,11 +24,7 @@ _CELLS = 1 << 20  # groups judged at once, times values
 
 def evenness_decides(principles: Sequence[Principle], columns: int) -> bool:
     """Whether the promises look at nothing but the size of a group and how even the counts of one column are."""
-    even = (DistinctDiversity, EntropyDiversity, FrequencyDiversity, RecursiveDiversity)
-    plain = [p for p in principles if not getattr(p, "dont_care", ()) and not getattr(p, "protected", ())]
-    return (
-        len(plain) == len(principles) and columns <= 1 and all(isinstance(p, (KAnonymity, *even)) for p in principles)
-    )
+    return columns <= 1 and all(principle.evenness_alone() for principle in principles)
 
 
 def tuples_taken(principles: tuple[Principle, ...], counts: Counts, hidden: Ints) -> Ints:

@@ -1,4 +1,20 @@
-"""One block of sensitive columns that are published together: what was found in each set of marginals that has them."""
+"""One block of sensitive columns that are published together: what was found in each set of marginals that has them.
+
+Anonymity of a collection: k-link anonymity of each marginal, k-combinatorial anonymity of all together.
+
+k-link (Definition 4.1): every cell of every marginal's quasi-identifiers has nobody or at least k people.
+k-combinatorial (Definition 4.2): for every cell t of the quasi-identifiers, either no table with these marginals has
+anybody in t, or one has at least k people there. For a decomposable collection the most people that t can have are
+
+    min( Σ_s min over marginals E with the sensitive columns of n_E(t, s),  min over the others of n_E(t) ),
+
+each marginal read at its own levels. The second part needs no look: a marginal that is k-link anonymous has 0 or at
+least k there, and a cell with Σ_s … > 0 has an extension that every marginal allows (the maximum-entropy distribution
+puts people there). What holds for every t at the finest levels holds for every set of cells: a coarser node, fewer
+attributes, or what one published number leaves of another.
+
+Not promised: that nobody learns that t has at least one person, nor exactly how many, where they are at least k.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +28,31 @@ import numpy as np
 from jali.core.arrays import Ints
 from jali.graphical.marginal import Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, tree_of
-from jali.graphical.privacy.anonymity import Cell, smallest_bound
-from jali.graphical.privacy.diversity import Rule, rule
-from jali.graphical.privacy.join import Factors, TooLargeError
-from jali.graphical.privacy.maxent import Finding, judged_alone, judged_relaxed, judged_together, relaxable, worse
+from jali.graphical.privacy.join import (
+    Cell,
+    Factors,
+    Rows,
+    TooLargeError,
+    Walk,
+    capped,
+    cell_of,
+    least,
+    origin_cell,
+    quasi_of,
+)
+from jali.graphical.privacy.maxent import (
+    Finding,
+    Rule,
+    judged_alone,
+    judged_relaxed,
+    judged_together,
+    relaxable,
+    rule,
+    worse,
+)
 from jali.graphical.privacy.quasi import Profiles
 from jali.graphical.privacy.tables import UnclearError
-from jali.principles import KAnonymity, MultiAttribute, Principle, Sensitive
+from jali.principles import Principle, Sensitive
 from jali.principles.counts import Counts
 
 Columns = tuple[tuple[Sensitive, Ints], ...]
@@ -76,10 +110,10 @@ class Block:
 
     def concerned_by(self, principle: Principle) -> bool:
         """Whether the principle judges one of these columns."""
-        if isinstance(principle, KAnonymity):
+        if principle.judges_size_alone:
             return False
         names = [column.name for column, _ in self.columns]
-        return isinstance(principle, MultiAttribute) or getattr(principle, "sensitive", None) in (None, *names)
+        return principle.every_column or getattr(principle, "sensitive", None) in (None, *names)
 
     def bound(self, marginals: Sequence[Marginal], k: int) -> tuple[int, Cell]:
         """The smallest positive bound on the people of a cell, up to k, and the cell."""
@@ -97,7 +131,7 @@ class Block:
         return self._found[key]
 
     def known(self, marginals: Sequence[Marginal], deadline: float) -> dict[Principle, Finding]:
-        """What each principle finds for somebody who knows everybody's quasi-identifiers beside these marginals.
+        """What each principle finds for somebody who knows everybody's quasi-identifiers and these marginals.
 
         With one marginal he believes what its cells show, which is judged already.
         """
@@ -173,3 +207,29 @@ def _too_large(limit: int) -> str:
         f"the join of the marginals with the sensitive column has more than {limit:,} numbers; "
         "publish fewer or coarser marginals with it"
     )
+
+
+def smallest_group(cache: Cache, marginal: Marginal) -> tuple[int, Cell]:
+    """How many people the smallest cell of the marginal's quasi-identifiers has, and which it is (Definition 4.1)."""
+    quasi = quasi_of(cache, marginal)
+    if not quasi.attributes:
+        return cache.total, {}
+    counts = cache.counts(quasi)
+    at = int(counts.n.argmin())
+    return int(counts.n[at]), cell_of(quasi, counts.cells[at])
+
+
+def smallest_bound(tree: Tree, factors: Factors, k: int) -> tuple[int, Cell]:
+    """The smallest positive bound on the people of a cell, counted up to k for each value, and the cell.
+
+    Vectors are capped at k and joined by the minimum; within a block only the smallest ones of equal support are kept.
+    """
+    walk = Walk(tree, factors, lambda at: factors.of(tree.marginals[at]).n.clip(max=k), least, capped(k))
+    best: tuple[int, Rows | None, int] = (k, None, 0)
+    for rows in walk.chunks():
+        bound = rows.vectors.sum(axis=1)
+        at = int(bound.argmin()) if len(bound) else 0
+        if len(bound) and bound[at] < best[0]:
+            best = (int(bound[at]), rows, at)
+    found, rows_, at = best
+    return (found, {}) if rows_ is None else (found, origin_cell(tree, factors, rows_.origin[at].astype(np.int64)))

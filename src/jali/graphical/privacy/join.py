@@ -13,11 +13,14 @@ from jali.errors import InputError
 from jali.graphical.marginal import ABSENT, Cache, Levels, Marginal
 from jali.graphical.maxent import Tree, coarsened
 
+Cell = dict[int, tuple[int, int]]
+"""A cell of the quasi-identifiers: attribute → level and node."""
+
 INSIDE = 1e-12
 """A point is dropped only if it lies deeper than this within the hull of the others, in shares."""
 
 HULL_VALUES = 3
-"""Hulls are computed for up to so many sensitive values, in the line or the plane of their shares.
+"""Hulls are computed for up to this number of sensitive values, in the line or the plane of their shares.
 
 With more, almost every vector is a corner of the hull, and finding out costs more than the join that it would avoid.
 """
@@ -317,3 +320,25 @@ def expected(left: Floats, right: Floats, shared: Ints) -> Floats:
 def least(left: Floats, right: Floats, shared: Ints) -> Floats:
     """The smaller of the two, what bounds and relaxed checks join by."""
     return np.minimum(left, right)
+
+
+def quasi_of(cache: Cache, marginal: Marginal) -> Marginal:
+    """The marginal without its sensitive columns."""
+    hidden = cache.domain.sensitive
+    return Marginal(tuple(ABSENT if i in hidden else level for i, level in enumerate(marginal.levels)))
+
+
+def cell_of(quasi: Marginal, codes: Ints) -> Cell:
+    """A row of node codes as a cell."""
+    return {i: (quasi.levels[i], int(code)) for i, code in zip(quasi.attributes, codes, strict=True)}
+
+
+def origin_cell(tree: Tree, factors: Factors, origin: Ints) -> Cell:
+    """The cell that a joined row stands for: each attribute at the finest level that one of its marginals shows."""
+    found: Cell = {}
+    for marginal, row in zip(tree.marginals, origin, strict=True):
+        factor = factors.of(marginal)
+        for i, (level, node) in cell_of(factor.quasi, factor.cells[row]).items():
+            if i not in found or level < found[i][0]:
+                found[i] = (level, node)
+    return dict(sorted(found.items()))

@@ -7,7 +7,7 @@ What is promised of a collection that `check` lets pass:
   marginals: in every cell that is possible, the sensitive values expected by maximum entropy keep the promise. Someone
   who takes the marginals for independent where they say nothing more believes just that.
 - the same against the attacker "quasi" too, who knows everybody's quasi-identifiers: his belief about each person keeps
-  the promise, and counts on no value that no whole table gives that person (see `privacy_quasi`).
+  the promise, and counts on no value that no whole table gives that person (see `quasi`).
 Not promised: anything against someone who knows more than that, such as which tables are likely for other reasons; the
 diversity of every single table that agrees with the marginals; or that the presence of a person stays hidden.
 """
@@ -27,17 +27,13 @@ from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.graphical.graph import decomposable
 from jali.graphical.marginal import Cache, Levels, Marginal, maximal
-from jali.graphical.privacy.anonymity import Cell, smallest_group
-from jali.graphical.privacy.block import Block, Columns
-from jali.graphical.privacy.fitted import Fitted
-from jali.graphical.privacy.join import JOIN_LIMIT
+from jali.graphical.privacy.block import Block, Columns, smallest_group
+from jali.graphical.privacy.join import JOIN_LIMIT, Cell
 from jali.graphical.privacy.maxent import relaxable, worse
-from jali.graphical.privacy.tables import UnclearError
-from jali.principles import AlphaAnonymity, Combined, KAnonymity, Principle, Sensitive, principles_of
+from jali.graphical.privacy.tables import Fitted, UnclearError
+from jali.principles import Combined, Principle, Sensitive, principles_of
 from jali.principles.base import show
-from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
-from jali.principles.presence import DeltaPresence
 
 Attacker = Literal["quasi", "marginals"]
 """Who combines the marginals: somebody who knows everybody's quasi-identifiers, or one person's only."""
@@ -129,10 +125,10 @@ class Checker:
         zero = np.zeros(1, dtype=np.int64)
         everybody = Counts(1, zero, zero, zero + self.cache.total, names, np.zeros((1, len(names)), dtype=np.int64))
         for principle in self.principles:
-            if isinstance(principle, (KAnonymity, DeltaPresence)):
+            if principle.judges_size_alone:
                 principle.check(everybody)
-            elif isinstance(principle, ColumnPrinciple):
-                everybody.column(principle.sensitive, asked_by=repr(principle))
+            else:
+                principle.require_column(everybody)
 
     def check(self, collection: Iterable[Marginal], *, deadline: float = math.inf) -> Verdict:
         """The verdict on a collection; the first principle that fails ends it, or the deadline (of time.monotonic)."""
@@ -204,8 +200,8 @@ class _Collection:
     def verdicts(self, principle: Principle) -> list[Verdict]:
         """The verdicts of one principle, up to the first that fails."""
         found: list[Verdict] = []
-        if isinstance(principle, KAnonymity) or (isinstance(principle, AlphaAnonymity) and principle.k > 1):
-            found.append(self._anonymous(principle, principle.k))
+        if principle.judges_size_alone or principle.company() > 1:
+            found.append(self._anonymous(principle, principle.company()))
         for block, some in self.blocks.items():
             if block.concerned_by(principle) and (not found or found[-1].holds):
                 found.append(self._diverse(principle, block, some))

@@ -1,7 +1,7 @@
 """What somebody who knows everybody's quasi-identifiers believes about each of them, and what he knows for certain.
 
 He knows how many people have each combination of quasi-identifiers, and the published marginals. People whose
-combinations fall into the same cells of all marginals with the sensitive columns cannot be told apart: they are one
+combinations fall into the same cells of all marginals with the sensitive columns look alike to him: they are one
 profile. Unknown is how many people of each profile have each sensitive value. For a person of a profile
 
 - a value is possible where some whole table with these profiles and marginals gives it to somebody of the profile;
@@ -27,12 +27,9 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.graphical.marginal import ABSENT, Cache, Marginal
 from jali.graphical.maxent import finest
-from jali.graphical.privacy.anonymity import Cell, cell_of, quasi_of
-from jali.graphical.privacy.diversity import Rule
-from jali.graphical.privacy.fitted import FITTED_TIE
-from jali.graphical.privacy.maxent import Finding, worst_row
-from jali.graphical.privacy.tables import Tables
-from jali.principles import DistinctDiversity
+from jali.graphical.privacy.join import Cell, cell_of, quasi_of
+from jali.graphical.privacy.maxent import Finding, Rule, worst_row
+from jali.graphical.privacy.tables import FITTED_TIE, Tables
 
 EXCHANGES = 2 * 10**9
 """Products of numbers that the look for exchanges may take for one way to split the marginals."""
@@ -105,12 +102,12 @@ class Profiles:
     def findings(self, rules: Sequence[Rule], deadline: float) -> list[Finding]:
         """What each rule finds. Where a first look shows a clear breach, it is a breach, and what follows is saved."""
         first = self._rows(self.tables.expected(self.tables.limits[1] > 0, deadline, rounds=ROUGH))
-        if any(self._clearly_broken(rule, first) for rule in rules):
+        if any(rule.clearly_broken(first, CLEAR, FITTED_TIE) for rule in rules):
             return [self._finding(rule, first) for rule in rules]
         world = self.people[self._open]
         near = partial(self.exchanged, deadline=deadline)
         known = self._rows(((world > 0) | near(world)).astype(np.float64))
-        if all(isinstance(rule.judged, DistinctDiversity) and self._finding(rule, known).holds for rule in rules):
+        if all(_counts_values(rule) and self._finding(rule, known).holds for rule in rules):
             return [self._finding(rule, known) for rule in rules]  # more values could only be better
         possible = self.tables.possible(world, whole=True, deadline=deadline, near=near)
         belief = self._rows(self.tables.expected(possible, deadline))
@@ -121,11 +118,6 @@ class Profiles:
         found = np.zeros(self.people.shape)
         found[self._open] = people
         return found
-
-    def _clearly_broken(self, rule: Rule, rows: Floats) -> bool:
-        levels = rule.level(rows)
-        nearly = levels * (1 + CLEAR) if rule.judged.better == "higher" else levels * (1 - CLEAR)
-        return not bool(rule.enough(nearly, FITTED_TIE).all())
 
     def exchanged(self, world: NDArray[Any], deadline: float = math.inf) -> Bools:
         """The open cells that have anybody in a table that four people of this one make when they exchange two values.
@@ -166,8 +158,7 @@ class Profiles:
 
     def _finding(self, rule: Rule, rows: Floats) -> Finding:
         """What a rule finds in the belief about the profiles."""
-        levels = rule.level(rows)
-        holds = rule.enough(levels, FITTED_TIE)
+        levels, holds = rule.judge(rows, FITTED_TIE)
         at = worst_row(rule, levels, holds)
         return Finding(rule, bool(holds[at]), float(levels[at]), self._cell(at))
 
@@ -177,6 +168,11 @@ class Profiles:
         at = int(self._profile[1][profile])
         nodes = [self.cache.domain.attributes[i].maps[shown.levels[i]][codes[at, i]] for i in shown.attributes]
         return cell_of(shown, np.array(nodes, dtype=np.int64))
+
+
+def _counts_values(rule: Rule) -> bool:
+    """Whether the rule looks only at which values are possible, and more are better."""
+    return rule.expected is not None and rule.expected.looks_at == "values"
 
 
 def _summed(people: Ints, place: Ints, size: int) -> Ints:

@@ -16,7 +16,7 @@ from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
-from jali.principles.choices import concentrated
+from jali.principles.column import concentrated
 from jali.principles.counts import Cells, Counts, GivenCounts
 from jali.releases.base import Bound, Release
 from jali.releases.linked.angel import RESTS, Angel

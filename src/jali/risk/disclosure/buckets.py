@@ -245,7 +245,7 @@ def worst_buckets(counts: Cells | Plain, k: int, *, exact: bool = False) -> Wors
 
 def _of_many(matrix: NDArray[np.integer], k: int) -> WorstBuckets:
     """The same for very many rows, which are looked at once, also for whether they are counts of people."""
-    from jali.search.worst_case import few_that_matter
+    from jali.kernels.worst_case import few_that_matter
 
     few = few_that_matter(matrix, max(min(k, _fewest(matrix[: MANY // 10]) - 1), 0))
     if few.lowest < 0 or few.highest > MOST or few.fewest == 0:

@@ -11,8 +11,7 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, added
 from jali.core.costs import average_size, covered_share, discernibility, dot, kl_given, loss
 from jali.encoding.table import Table
-from jali.search.lattice.minimal import Levels
-from jali.search.lattice.tally import Tally
+from jali.search.lattice.tally import Levels, Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -80,7 +79,7 @@ class Costing:
     def unsuppressed(self, metric: Metric, levels: Levels, amounts: Floats) -> float:
         """One cost of a node when nothing is suppressed, from its groups' rows or, for KL, its cells' weights.
 
-        Where rows are published with the mean weight of their group, KL is at least so much.
+        Where rows are published with the mean weight of their group, this is a lower bound of KL.
         """
         if metric == "kl":
             return self._kl_at_least(levels, amounts)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, added
 from jali.encoding.table import Table
 from jali.principles.counts import Counts
-from jali.search.lattice.minimal import Levels
+
+Levels = tuple[int, ...]
+"""A node of the lattice: the level of each quasi-identifier."""
 
 _DENSE = 1 << 22  # largest key space counted in a plain array; beyond it keys are sorted
 

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, owners
-from jali.kernels.layout import CUTS, DIGITS
+from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split

@@ -36,9 +36,19 @@ from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.rules import rules_of
 from jali.search.common import require_feasible
-from jali.search.mondrian.compiled import grow_compiled
 from jali.search.mondrian.generic import Judge, Splitter, grow, grow_in_order
-from jali.search.mondrian.plan import MODES, SIMILARITIES, SPLITS, Items, Mode, Similarity, Split, columns_of, items_of
+from jali.search.mondrian.plan import (
+    MODES,
+    SIMILARITIES,
+    SPLITS,
+    Items,
+    Mode,
+    Similarity,
+    Split,
+    columns_of,
+    grow_compiled,
+    items_of,
+)
 from jali.search.mondrian.safety import grow_safe_compiled, judge_of, safeties_of
 
 __all__ = ["Boxes", "Judge", "Mode", "Similarity", "Split", "mondrian"]

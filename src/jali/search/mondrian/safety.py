@@ -27,9 +27,8 @@ from jali.principles.worst_case import (
     of_cells,
     targeted,
 )
-from jali.search.mondrian.compiled import SMALL, numbered, run_tasks, work_of
 from jali.search.mondrian.generic import Judge
-from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split
+from jali.search.mondrian.plan import SMALL, Columns, Items, Mode, Similarity, Split, numbered, run_tasks, work_of
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Work
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class SafetyJudge:
-    """Allows a split as long as all groups together are safe; equal groups are not told apart."""
+    """Allows a split as long as all groups together are safe; equal groups are judged once."""
 
     def __init__(self, safety: Safety, whole: Counts) -> None:
         from jali.kernels.mondrian_safety import empty_tree, grown, put, ratio_if

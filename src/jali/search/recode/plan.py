@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, counted, owners
 from jali.encoding.table import Column, Table
-from jali.kernels.layout import OFFSET, SIZE, Layout
+from jali.kernels import OFFSET, SIZE, Layout
 
 Objective = Literal["kl", "granularity"]
 RecodeShow = Literal["taxonomy", "set"]

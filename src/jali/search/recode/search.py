@@ -15,14 +15,13 @@ from jali.core.costs import kl_given
 from jali.core.progress import Step
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
+from jali.kernels import OFFSET, SIZE
 from jali.kernels.jit import prepare
-from jali.kernels.layout import OFFSET, SIZE
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules, rules_of
 from jali.search.lattice.costs import Costing
-from jali.search.lattice.lattice import LARGEST, Lattice
-from jali.search.lattice.minimal import frontier
+from jali.search.lattice.lattice import LARGEST, Lattice, frontier
 from jali.search.recode.plan import Objective, Peel, RecodeShow, layout_of, walk_of
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Search:
         return self.by_size() if peel == "size" else self.by_principle()
 
     def counts(self, group: Ints, groups: int) -> Counts:
-        """People by group and sensitive value, beside those of the whole table."""
+        """People by group and sensitive value, with those of the whole table for reference."""
         return replace(self.frequencies.counts(group, groups), whole=self.whole)
 
     def together(self) -> Bools:
@@ -154,7 +153,7 @@ class Search:
         return group, groups
 
     def classes(self, least: int, most: int = 2**62) -> Groups:
-        """Classes of at least so many people, by sizes alone; what is left is one more, which may be smaller.
+        """Classes of at least this number of people, by sizes alone; the rest is one more, which may be smaller.
 
         Where there are more than `most`, they are only begun.
         """
