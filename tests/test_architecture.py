@@ -238,6 +238,14 @@ def test_imports_point_down_the_picture_only() -> None:
     assert not offences, shown(offences)
 
 
+def test_principles_know_arrays_and_no_other_tool() -> None:
+    """They judge counts: files, text and programs are none of their business."""
+    tools = {
+        module_of(one.target) for one in all_imports() if one.room == "principles" and room_of(one.target) == "core"
+    }
+    assert tools == {"jali.core.arrays"}
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Local imports count: a function that imports upwards hides a knot, it does not untie it."""
     graph = {".".join(module_name(path)): runtime_imports(path) for path in PACKAGE.rglob("*.py")}

@@ -210,7 +210,7 @@ def _frequent(
                 waiting.append((chosen, rows[kept[number]]))
 
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 LEAF = 5
 """The fewest rows in a leaf of the decision tree."""
 
@@ -297,7 +297,7 @@ def _classes(frame: pa.Table, column: str) -> NDArray[np.str_]:
     return np.array([f"={text}" if text is not None else "" for text in v.texts(plain(frame[column])).to_pylist()])
 
 
-def _features(trained: pa.ChunkedArray, tests: pa.ChunkedArray) -> tuple[Floats, Floats]:
+def _features(trained: pa.ChunkedArray, tests: pa.ChunkedArray) -> tuple[Singles, Singles]:
     """A column as numbers (nan where it is missing), or as a column of zeros and ones for each value trained on."""
     one, other = plain(trained), plain(tests)
     first, second = v.numbers(one), v.numbers(other)
@@ -307,7 +307,7 @@ def _features(trained: pa.ChunkedArray, tests: pa.ChunkedArray) -> tuple[Floats,
     return _indicators(v.texts(one), known), _indicators(v.texts(other), known)
 
 
-def _indicators(texts: pa.Array, known: pa.Array) -> Floats:
+def _indicators(texts: pa.Array, known: pa.Array) -> Singles:
     code = pc.index_in(texts, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
-    found: Floats = (code[:, None] == np.arange(len(known))).astype(np.float32)
+    found: Singles = (code[:, None] == np.arange(len(known))).astype(np.float32)
     return found
