@@ -20,7 +20,7 @@ from jali.kernels.judge import heapsort
 from jali.kernels.layout import DIGITS
 from jali.principles.counts import Ints
 
-TREE, VALUES, OFFSET = range(3)
+TREE, VALUES, OFFSET, WIDTH = range(4)
 NODE, LEAVES = range(2)
 
 
@@ -29,17 +29,15 @@ class Ground(NamedTuple):
 
     combination: Ints  # (people,)
     place: NDArray[np.int32]  # (columns, combinations)
-    column: Ints  # (3, columns): whether it has a tree, its values, where its nodes begin
+    column: Ints  # (4, columns): whether it has a tree, its values, where its nodes begin, values of the domain
     node: Ints  # (2, …): nodes, and the leaves under them
 
 
 @outer
-def cut_equally(
-    ground: Ground, order: NDArray[np.int32], size: int, begin: int, end: int, uncut: NDArray[np.bool_]
-) -> None:
-    """Put the lower half of each of the nodes from begin to end first; say which have one combination only."""
+def cut_equally(ground: Ground, order: NDArray[np.int32], size: int, by_range: bool, uncut: NDArray[np.bool_]) -> None:
+    """Put the lower half of each node of that size first; say which nodes have one combination only."""
     key, best, room = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32)
-    for i in range(begin, end):
+    for i in range(len(uncut)):
         node = order[i * size : (i + 1) * size]
         most, middle = -1, 0
         for a in range(ground.place.shape[0]):
@@ -50,7 +48,7 @@ def cut_equally(
             if low == high:
                 continue
             last, first = _middle(key, size, low, high)
-            gain = _gain(ground, a, low, last, first, high)
+            gain = _part(ground, a, low, high) if by_range else _gain(ground, a, low, last, first, high)
             if gain > most:
                 most, middle = gain, last
                 key, best = best, key
@@ -86,6 +84,12 @@ def _gain(ground: Ground, a: int, low: int, last: int, first: int, high: int) ->
     whole = _span(ground, a, low, high)
     halves = log(_span(ground, a, low, last)) + log(_span(ground, a, first, high))
     return floor((2 * log(whole) - halves) * DIGITS + 0.5)
+
+
+@inner
+def _part(ground: Ground, a: int, low: int, high: int) -> int:
+    """The part of a column's domain that a node spans, to nine digits."""
+    return floor((_span(ground, a, low, high) - 1) / max(ground.column[WIDTH, a] - 1, 1) * DIGITS + 0.5)
 
 
 @inner

@@ -14,7 +14,7 @@ who is drawn is random. Each sample is halved by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,7 @@ class Halves(NamedTuple):
     checked: int  # cuts that were judged
 
 
+By = Literal["area", "range"]
 Cut = Callable[[NDArray[np.int32]], tuple[NDArray[np.int32], Bools]]
 """Nodes, (nodes, people), cut into their halves, (2 · nodes, people / 2), and which nodes have one combination."""
 
@@ -100,17 +101,19 @@ def _holds(histogram: Ints, principles: tuple[Principle, ...], whole: Counts) ->
 
 def halve(
     columns: Columns, people: People, principles: tuple[Principle, ...], *, drawn: Ints, ties: Ints,
-    on_step: Step | None = None, compiled: bool = True,
+    by: By = "area", on_step: Step | None = None, compiled: bool = True,
 ) -> Halves:  # fmt: skip
     """Groups of people by equal halves.
 
     `drawn` and `ties` are two independent random permutations of the people: the first says who is drawn into which
-    sample, the second who of those with the same value comes first.
+    sample, the second who of those with the same value comes first. `by` says which column a node is cut along: the one
+    that makes the boxes of both halves smallest ("area"), or the one of which the node spans the largest part
+    ("range").
     """
     least = max(1, *(p.least_size() for p in principles))
     histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
     samples = samples_of(histogram, least, principles, people.whole)
-    cut = _compiled_cut(columns, people.combination) if compiled else _plain_cut(columns, people.combination)
+    cut = (_compiled_cut if compiled else _plain_cut)(columns, people.combination, by)
     group = np.empty(len(people.value), dtype=np.int64)
     groups = checked = done = 0
     rank = np.argsort(ties)
@@ -148,7 +151,7 @@ def _leaves(
     yield nodes, 0
 
 
-def _plain_cut(columns: Columns, combination: Ints) -> Cut:
+def _plain_cut(columns: Columns, combination: Ints, by: By) -> Cut:
     """Cuts nodes of one size each into equal halves: the twin of the compiled kernel."""
 
     def cut(nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Bools]:
@@ -159,8 +162,10 @@ def _plain_cut(columns: Columns, combination: Ints) -> Cut:
             place = columns.place[a][combination[nodes]].astype(np.int64)
             order = np.argsort(place, axis=1, kind="stable")
             low, last, first, high = (np.take_along_axis(place, order, 1)[:, [0, size // 2 - 1, size // 2, -1]]).T
-            logs = [np.log(_span(columns, a, x, y)) for x, y in ((low, high), (low, last), (first, high))]
-            gain = np.floor((2 * logs[0] - (logs[1] + logs[2])) * DIGITS + 0.5).astype(np.int64)
+            whole, lower, upper = (_span(columns, a, x, y) for x, y in ((low, high), (low, last), (first, high)))
+            part = (whole - 1) / max(int(columns.width[a]) - 1, 1)
+            gain = part if by == "range" else 2 * np.log(whole) - (np.log(lower) + np.log(upper))
+            gain = np.floor(gain * DIGITS + 0.5).astype(np.int64)
             better = (gain > best) & (low < high)
             best[better] = gain[better]
             halves[better] = np.take_along_axis(nodes, order, 1)[better]
@@ -169,7 +174,7 @@ def _plain_cut(columns: Columns, combination: Ints) -> Cut:
     return cut
 
 
-def _compiled_cut(columns: Columns, combination: Ints) -> Cut:
+def _compiled_cut(columns: Columns, combination: Ints, by: By) -> Cut:
     """The same by the kernel, the nodes shared among threads."""
     from jali.kernels.halves import Ground, cut_equally
 
@@ -177,14 +182,14 @@ def _compiled_cut(columns: Columns, combination: Ints) -> Cut:
     ground = Ground(
         combination,
         columns.place,
-        np.stack([columns.tree, columns.size, columns.offset]).astype(np.int64),
+        np.stack([columns.tree, columns.size, columns.offset, columns.width]).astype(np.int64),
         np.stack([columns.node, columns.leaves]),
     )
 
     def cut(nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Bools]:
         number, size = nodes.shape
         halves, uncut = nodes.copy(), np.zeros(number, dtype=bool)
-        cut_equally(ground, halves.reshape(-1), size, 0, number, uncut)
+        cut_equally(ground, halves.reshape(-1), size, by == "range", uncut)
         return halves.reshape(2 * number, size // 2), uncut
 
     return cut
