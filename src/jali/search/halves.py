@@ -168,7 +168,8 @@ def _plain_cut(columns: Columns, combination: Ints, by: By) -> Cut:
             gain = np.floor(gain * DIGITS + 0.5).astype(np.int64)
             better = (gain > best) & (low < high)
             best[better] = gain[better]
-            halves[better] = np.take_along_axis(nodes, order, 1)[better]
+            kept = np.sort(order[better].reshape(-1, 2, size // 2), axis=2).reshape(-1, size)  # the order of ties
+            halves[better] = np.take_along_axis(nodes[better], kept, 1)
         return halves.reshape(2 * number, size // 2), best < 0
 
     return cut
