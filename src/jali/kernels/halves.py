@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Ints
+from jali.kernels import DIGITS
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import heapsort
-from jali.kernels.layout import DIGITS
-from jali.principles.counts import Ints
 
 TREE, VALUES, OFFSET, WIDTH = range(4)
 NODE, LEAVES = range(2)

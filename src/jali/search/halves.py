@@ -19,11 +19,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
+from jali.kernels import DIGITS
 from jali.kernels.jit import prepare
-from jali.kernels.layout import DIGITS
 from jali.principles.base import Principle, hold
-from jali.principles.counts import Bools, Counts, Ints
+from jali.principles.counts import Counts
 from jali.search.mondrian.plan import Columns
 
 
