@@ -85,7 +85,7 @@ $(TOOLS): $(STAMP)
 	@touch $@
 
 # The kernels are compiled once, before two workers would do it side by side; again when one of their sources is newer.
-$(KERNELS): tools/kernels.py $(wildcard src/jali/kernels/*.py src/jali/principles/*.py) $(TOOLS)
+$(KERNELS): tools/kernels.py $(wildcard src/jali/kernels/*.py src/jali/principles/*.py) src/jali/core/arrays.py $(TOOLS)
 	@$(BIN)/python tools/kernels.py
 	@touch $@
 

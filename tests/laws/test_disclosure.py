@@ -380,7 +380,7 @@ def test_a_curve_says_where_it_is_a_bound() -> None:
     for mode, kind in (("strict", "exact"), ("relaxed", "at most")):
         found = disclosure.curve(jali.partition(table, [jali.KAnonymity(5)], mode=mode), [1])  # type: ignore[arg-type]
         assert found.kind == found.to_dict()["kind"] == kind
-        assert ("At most" in repr(found)) == (kind == "at most")
+        assert ("Upper bounds" in repr(found)) == (kind == "at most")
 
 
 # -- buckets that come and go --------------------------------------------------------------------------------------
@@ -537,7 +537,7 @@ def test_of_a_concealed_table_it_is_exact_because_everybody_is_in_one_group(sear
     presence = hidden.presence()  # refuses cells of two groups that fit one person
     assert sum(presence.groups["people"].to_pylist()) + presence.outside == 90
     assert hidden.disclosure_bound == "exact"
-    assert "At most" not in repr(disclosure.curve(hidden, [0, 1]))
+    assert "Upper bounds" not in repr(disclosure.curve(hidden, [0, 1]))
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------

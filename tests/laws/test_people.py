@@ -16,7 +16,7 @@ from hypothesis import given
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
-from jali.principles import choices
+from jali.principles import column
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, Sensitive
 from oracles import people as oracle
@@ -74,7 +74,7 @@ def test_many_choices_are_judged_some_at_a_time(groups: list) -> None:
     principle = jali.EntropyDiversity(2, dont_care=["b", "d"])
     at_once = principle.level(counted(groups)).tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "_AT_ONCE", 1)
+        patch.setattr(column, "_AT_ONCE", 1)
         assert principle.level(counted(groups)).tolist() == at_once
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numba
 
-ROOMS = ("kernels", "principles")
-"""The rooms whose functions and constants compiled code takes in."""
+SOURCES = ("kernels/*.py", "principles/*.py", "core/arrays.py")
+"""The files whose functions, constants and types compiled code takes in."""
 
 njit: Any = numba.njit  # its stub lacks the options below
 inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -50,9 +50,9 @@ def is_stored(kernel: Any) -> bool:
 
 @cache
 def key_of(package: Path) -> str:
-    """A digest over the names and contents of all source files of the rooms."""
+    """A digest over the names and contents of these files."""
     digest = hashlib.sha256()
-    for path in sorted(path for room in ROOMS for path in (package / room).rglob("*.py")):
+    for path in sorted(path for pattern in SOURCES for path in package.glob(pattern)):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(package).as_posix()} {len(content)} ".encode() + content)
     return digest.hexdigest()
