@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from jali.encoding.table import Table
 from jali.errors import InputError, told
 from jali.principles import Safety
 from jali.principles.base import Principle
@@ -33,15 +32,22 @@ class Answer(NamedTuple):
 YES = Answer(True)
 
 
-def claim(method: Method, principles: Sequence[Principle], table: Table) -> dict[str, bool]:
+def claim(method: Method, principles: Sequence[Principle], *, one_row: bool) -> dict[str, bool]:
     """What the manifest's method says besides, where a verb was asked to be transparent; InputError without a proof.
 
-    `method` is what the manifest says of the method, its options among them.
+    `method` is what the manifest says of the method, its options among them; `one_row`, whether nobody has several.
     """
     found = answer(method, principles)
     if not found.proved:
         raise InputError(f"{method['name']} is not transparent: {found.why}", do=found.do)
-    require_one_row(table)
+    return halved_claim(one_row=one_row)
+
+
+def halved_claim(*, one_row: bool) -> dict[str, bool]:
+    """The same for equal halves (decision 41), of which `require_mixing` judges the promises."""
+    if not one_row:  # the proofs are about one value a person
+        do = "keep one row of each person, or leave transparent out"
+        raise InputError("a transparent release needs one row per person", do=do)
     return {"transparent": True}
 
 
@@ -50,13 +56,6 @@ def is_asked(transparent: object) -> bool:
     if not isinstance(transparent, bool):
         raise InputError("transparent is true or false", got=repr(told(transparent)))
     return transparent
-
-
-def require_one_row(table: Table) -> None:
-    """Raise InputError where a person can have several rows: the proofs are about one value a person."""
-    if table.person is not None:
-        do = "keep one row of each person, or leave transparent out"
-        raise InputError("a transparent release needs one row per person", do=do)
 
 
 def require_mixing(principles: Sequence[Principle]) -> None:

@@ -19,8 +19,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step
+from jali.encoding.table import Table
 from jali.kernels import DIGITS
 from jali.kernels.jit import prepare
 from jali.principles.base import Principle, hold
@@ -42,6 +43,14 @@ class People(NamedTuple):
         return Counts(groups, group, self.value[people], n, whole.sensitive, whole.joint, None, whole)
 
 
+def people_of(table: Table) -> People:
+    """Everybody of a table that has one record for each person."""
+    f = table.frequencies
+    value, _ = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
+    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    return People(f.row_combination.astype(np.int64), value.astype(np.int64), whole)
+
+
 class Sample(NamedTuple):
     """People who are halved together, at most `depth` times."""
 
@@ -58,6 +67,7 @@ class Halves(NamedTuple):
 
 
 By = Literal["area", "range"]
+BYS: tuple[By, ...] = ("area", "range")
 Cut = Callable[[NDArray[np.int32]], tuple[NDArray[np.int32], Bools]]
 """Nodes, (nodes, people), cut into their halves, (2 · nodes, people / 2), and which nodes have one combination."""
 
