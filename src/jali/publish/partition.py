@@ -133,8 +133,8 @@ def partition(
     column is cut first: "range" (the default), "entropy" or "kl", where `similarity="pdf"` compares groups by their
     distributions and not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval", "set" or
     "pdf", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets. With
-    "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over what it starts from
-    ("taxonomy": its node, "set": its values) and that.
+    "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over what it starts
+    from ("taxonomy": its node, "set": its values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     `transparent=True` keeps the promises also against an attacker who knows this algorithm: the people are cut into
     equal halves, by the column that makes the boxes smallest (`split="area"`) or that spans most ("range"); people with
