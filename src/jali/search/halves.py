@@ -29,7 +29,6 @@ from jali.principles.counts import Counts
 from jali.search.batches import smallest
 from jali.search.mondrian.plan import Columns
 
-
 _DENSE = 4
 """Cells of nodes and values, for each person, that are counted in one array; where there are more, one by one."""
 
