@@ -11,6 +11,7 @@ from benchmarks import (
     decoding,
     disclosure,
     foundation,
+    halves,
     marginals,
     partition,
     presence,
@@ -23,6 +24,7 @@ from benchmarks import (
 BENCHMARKS = {
     "foundation": foundation.run,
     "partition": partition.run,
+    "halves": halves.run,
     "profile": profile.run,
     "quality": quality.run,
     "disclosure": disclosure.run,

@@ -82,7 +82,8 @@ def publish(
     if folder is not None and not dry_run:
         _reserve(folder, keys, overwrite=overwrite)
     table = loaded.table()
-    compared = loaded.frontier(table, strengths=(), on_step=on_step()) if auto else None
+    prefer = {"transparent": loaded.compare.get("transparent", "prefer")}
+    compared = loaded.frontier(table, strengths=(), on_step=on_step(), **prefer) if auto else None
     release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     beside = {"private": keys} if keys is not None and release.batched is not None else {}
@@ -91,7 +92,8 @@ def publish(
         path = release.save(folder, overwrite=overwrite, format=form, spreadsheet_safe=safe, **beside)
     if as_json:
         told = {} if compared is None else compared.to_dict()
-        chosen = {"chosen": {name: told[name] for name in ("recommended", "reason")}} if told else {}
+        keys_told = ("recommended", "recommended_transparent", "reason")
+        chosen = {"chosen": {name: told[name] for name in keys_told}} if told else {}
         emit({"path": path} | of_release(release) | chosen)
     else:
         if compared is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,21 @@ from jali.core.files import hold_file, put_content
 from jali.core.formats import to_native
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
-from jali.errors import InfeasibleError, InputError, path_of
+from jali.errors import InfeasibleError, InputError, one_of, path_of, told
 from jali.measures.measure import inferred_beside
 from jali.measures.queries import Workload, workload
 from jali.principles.base import Principle, exact, plain, principles_of
 from jali.principles.column import Number
 from jali.publish.checks import require_table, require_two
+from jali.publish.transparent import withstands
 from jali.releases.base import Release
 from jali.releases.generalized import Requirement
 
 QUERIES = 200
 VOLUME = 0.05
+COMPARABLE = 1.1
+"""A release that withstands an attacker who knows the algorithm may lose this many times the least, in nats."""
+Transparent = bool | Literal["prefer"]
 NOBODY = "nobody in the table satisfies any of the questions, and no error can be relative to 0"
 Sections = Mapping[str, Options]
 
@@ -51,6 +55,7 @@ class Frontier:
     queries: int
     volume: float
     options: Sections
+    transparent: Transparent = False
 
     def meets(self, point: Point) -> bool:
         """Whether a point meets all of the requirement, as it reads or in a sense that is accepted."""
@@ -63,8 +68,18 @@ class Frontier:
 
     @property
     def recommended(self) -> Point | None:
-        """Of the points that meet all of the requirement as asked, that of lowest KL, then of lowest query error."""
-        return min((p for p in self.at_asked if self.meets(p)), key=lambda point: point.rank, default=None)
+        """Of the points that meet all of the requirement as asked, that of lowest KL, then of lowest query error.
+
+        Where transparent releases are preferred, the best of them if its KL is at most `COMPARABLE` times the lowest.
+        """
+        return self._best([point for point in self.at_asked if self.meets(point)])
+
+    def _best(self, points: list[Point]) -> Point | None:
+        least = min(points, key=lambda point: point.rank, default=None)
+        if least is None or self.transparent is False:
+            return least
+        near = [p for p in points if p.transparent and p.rank[0] <= COMPARABLE * least.rank[0]]
+        return min(near, key=lambda point: point.rank, default=least)
 
     @property
     def reason(self) -> str:
@@ -75,10 +90,13 @@ class Frontier:
         """The recommended release, or another method's, made from the table at the strength that was asked for."""
         if method is None and self.recommended is None:
             raise InfeasibleError(self.reason)
-        name = method if method is not None or self.recommended is None else self.recommended.method
-        (chosen,) = methods_of([str(name)])
+        named = [point for point in self.at_asked if point.method == method and not point.reason]
+        point = self.recommended if method is None else self._best(named)
+        (chosen,) = methods_of([str(method if point is None else point.method)])
+        asked = self.transparent is True or (self.transparent == "prefer" and point is not None and point.transparent)
+        options = chosen.options(self.options, transparent=asked)
         with watched("publishing", on_step) as step:
-            return chosen.release(table, self.requirement, self.options.get(chosen.section, {}), step)
+            return chosen.release(table, self.requirement, options, step)
 
     def frame(self, kind: str = "arrow") -> Any:
         """The points as a table: "arrow", "pandas" or "polars"."""
@@ -91,6 +109,7 @@ class Frontier:
             "meets": (pa.string(), lambda p: p.meets),
             "meets_all": (pa.bool_(), self.meets),
             "sense": (pa.string(), lambda p: p.sense),
+            "transparent": (pa.bool_(), lambda p: p.transparent),
             "seconds": (pa.float64(), lambda p: p.seconds),
             "reason": (pa.string(), lambda p: p.reason),
             "undefined": (pa.string(), lambda p: p.undefined),
@@ -109,8 +128,10 @@ class Frontier:
             "accept": sorted(self.accept),
             "queries": self.queries,
             "volume": self.volume,
+            "transparent": self.transparent,
             "points": [point.to_dict() | {"meets_all": self.meets(point)} for point in self.points],
             "recommended": None if chosen is None else chosen.method,
+            "recommended_transparent": chosen is not None and chosen.transparent,
             "reason": self.reason,
         }
 
@@ -138,6 +159,7 @@ def frontier(
     vary: str | None = None,
     strengths: Iterable[Any] | None = None,
     accept: Iterable[str] = (),
+    transparent: Transparent = False,
     queries: int = QUERIES,
     volume: float = VOLUME,
     seed: int = 0,
@@ -149,8 +171,10 @@ def frontier(
 
     `methods` are some of "lattice", "partition", "recode", "anatomy", "marginals", "pdf" (and "angel"). `vary` is the
     parameter that changes, e.g. "k" or "EntropyDiversity.l"; `strengths` its values beside the one that is asked for.
-    `accept` names methods whose own sense of the requirement is good enough to be recommended. The query error is that
-    of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
+    `accept` names methods whose own sense of the requirement is good enough to be recommended. Each point says whether
+    it withstands an attacker who knows the algorithm; `transparent=True` compares only releases that do, "prefer"
+    compares them with the others and recommends one where it loses at most 10 % more than the best. The query error is
+    that of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
     {"generalize": {"suppress": 0.01}}. `resume` is a private file from which an interrupted run continues.
     """
     require_table("frontier", table)
@@ -159,24 +183,26 @@ def frontier(
     accepted = _accepted(accept, turned.requirement, sections)
     require_two(table)
     _check(table, turned.requirement)
+    if not isinstance(transparent, bool) and not one_of(transparent, ("prefer",)):
+        raise InputError('transparent is true, false or "prefer"', got=repr(told(transparent)))
     asked = workload(table, queries, volume=volume, seed=seed)
     every = [(method, value) for value in turned.values(strengths) for method in chosen]
     with nullcontext() if resume is None else hold_file(resume, overwrite=True):
-        made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table))
+        made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table), transparent)
         points = _points(made, every, on_step)
     return Frontier(
         points, turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
-        asked.volume, made.options,
+        asked.volume, made.options, transparent,
     )  # fmt: skip
 
 
 def _points(made: _Run, every: list[tuple[Method, Number]], on_step: Step | None) -> tuple[Point, ...]:
-    points = []
+    points: list[Point] = []
     with watched("comparing methods", on_step) as step:
         for done, (method, value) in enumerate(every):
             step(done, len(every))
             # what a method reports of its own progress only keeps the whole run interruptible
-            points.append(made.point(method, value, lambda _d, _t, done=done: step(done, len(every))))  # type: ignore[misc]
+            points += made.points(method, value, lambda _d, _t, done=done: step(done, len(every)))  # type: ignore[misc]
         step(len(every), len(every))
     return tuple(points)
 
@@ -217,10 +243,19 @@ class _Run:
     seed: int
     options: Sections
     cache: Cache
+    transparent: Transparent
 
-    def point(self, method: Method, value: Number, step: Step) -> Point:
+    def points(self, method: Method, value: Number, step: Step) -> list[Point]:
+        """The point of a method; where transparent releases are preferred, also that of its transparent form."""
+        plain = self.point(method, value, step, transparent=self.transparent is True)
+        if self.transparent != "prefer" or plain.transparent:
+            return [plain]
+        other = self.point(method, value, step, transparent=True)
+        return [plain] if other.reason else [plain, other]
+
+    def point(self, method: Method, value: Number, step: Step, *, transparent: bool) -> Point:
         """The point, from the file where it is known."""
-        required, options = self.turned.at(value), self.options.get(method.section, {})
+        required, options = self.turned.at(value), method.options(self.options, transparent=transparent)
         facts = {
             "method": method.name, "requirement": [p.to_dict() for p in required], "options": dict(options),
             "workload": [len(self.asked.conditions), self.asked.volume, self.seed],
@@ -245,7 +280,7 @@ class _Run:
         error, undefined = self._error(release)
         return Point(
             method.name, value, float(release.manifest.metrics["kl"]), error, parts, time.monotonic() - started,
-            undefined=undefined,
+            undefined=undefined, transparent=withstands(release),
         )  # fmt: skip
 
     def _error(self, release: Release) -> tuple[float | None, str | None]:

@@ -27,6 +27,10 @@ ANGEL_K = 10
 """How many people an ANGEL release shows alike where the requirement does not say it."""
 
 
+_READ_NO_VALUES: Mapping[str, Options] = {"generalize": {"metric": "loss"}, "recode": {"objective": "granularity"}}
+"""What a method is asked for where it is to be transparent and the options do not say."""
+
+
 class Sense(NamedTuple):
     """Whether, and in which sense, a method keeps a principle."""
 
@@ -44,8 +48,15 @@ class Method:
     make: Callable[[Table, tuple[Principle, ...], Options, Step], Release]
     sense: Callable[[Principle, Options], Sense]
 
+    def options(self, sections: Mapping[str, Options], *, transparent: bool) -> Options:
+        """The options of its section; for its transparent form, with costs that read no sensitive values."""
+        given = sections.get(self.section, {})
+        return {**_READ_NO_VALUES.get(self.section, {}), **given, "transparent": True} if transparent else given
+
     def release(self, table: Table, required: tuple[Principle, ...], options: Options, step: Step) -> Release:
         """The release, which promises whatever of the requirement the method can keep."""
+        if "transparent" in options and "transparent" not in KEYWORDS[self.section]:
+            raise InputError(f"{self.name} has no transparent form", do="leave transparent out")
         kept = tuple(p for p in required if self.sense(p, options).met != "no")
         if not kept:
             do = "ask for a diversity or closeness as well"
@@ -111,6 +122,7 @@ def _anatomy(table: Table, required: tuple[Principle, ...], options: Options, st
     dealt = all(isinstance(p, (FrequencyDiversity, DistinctDiversity)) for p in required)
     dealt &= len({getattr(p, "sensitive", None) for p in required}) == 1 and options.get("generalized") is not True
     dealt &= not options.keys() & {"mode", "split"}  # they say how a table is cut
+    dealt |= options.get("transparent") is True  # a bucket that is cut is never transparent
     own: Options = {"buckets": "anatomy" if dealt else "partition"}
     return anatomize(table, required, on_step=step, **{**own, **options})
 

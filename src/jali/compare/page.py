@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from jali.compare.frontier import Frontier
 
+WITHSTANDS = "withstands an attacker who knows how the groups were chosen"
 # -- in words ----------------------------------------------------------------------------------------------------------
 
-HEADER = ("method", "KL (nats)", "query error", "meets", "seconds")
+HEADER = ("method", "KL (nats)", "query error", "meets", "transparent", "seconds")
 
 
 def required(frontier: Frontier) -> str:
@@ -53,6 +54,8 @@ def reasons(frontier: Frontier) -> Iterator[str]:
             yield f"{listed([p.method for p in asked if p.reason == reason])}: {reason}."
     else:
         yield _chosen(frontier, chosen, meeting)
+    if chosen is not None and frontier.transparent:
+        yield from _transparency(chosen, meeting)
     if chosen is not None and chosen.verdict == "otherwise":
         for names, are, sense in _senses(chosen, "otherwise"):
             yield f"It was accepted that {names} {are} kept in this sense: {sense}."
@@ -63,10 +66,14 @@ def reasons(frontier: Frontier) -> Iterator[str]:
 
 
 def _chosen(frontier: Frontier, chosen: Point, meeting: Sequence[Point]) -> str:
-    begin = f"{chosen.method} is recommended for {required(frontier)}: "
+    begin = f"{chosen.label if frontier.transparent else chosen.method} is recommended for {required(frontier)}: "
     answers = "a query error that is not defined" if chosen.error is None else (
         f"an average query error of {percentage(chosen.error)}")  # fmt: skip
     figures = f"{chosen.kl:.4f} nats, with {answers}"
+    least = min(meeting, key=lambda point: point.rank)
+    if chosen.rank > least.rank:
+        more = f"loses at most a tenth more than {least.method} ({least.kl:.4f} nats), which does not"
+        return f"{begin}it {WITHSTANDS}, and {more} ({figures})."
     if len(meeting) == 1:
         return f"{begin}it is the only method here that meets all of it ({figures})."
     ties = [point for point in meeting if point.rank[0] == chosen.rank[0]]
@@ -76,6 +83,19 @@ def _chosen(frontier: Frontier, chosen: Point, meeting: Sequence[Point]) -> str:
     equal = all(point.rank == chosen.rank for point in ties)
     why = "and comes first in the list" if equal else "and answers queries best"
     return f"{begin}it loses as little as {others}, {why} ({figures})."
+
+
+def _transparency(chosen: Point, meeting: Sequence[Point]) -> Iterator[str]:
+    """Whether the recommended point withstands an attacker who knows the algorithm, or what that would cost."""
+    others = [point for point in meeting if point.transparent]
+    if chosen.transparent:
+        if chosen.rank == min(point.rank for point in meeting):  # else the first sentence says it
+            yield f"It {WITHSTANDS}."
+    elif others:
+        best = min(others, key=lambda point: point.rank)
+        yield f"{best.label} ({best.kl:.4f} nats), {WITHSTANDS}, but loses more than a tenth more."
+    else:
+        yield f"No method that meets all of it {WITHSTANDS}."
 
 
 def _passed_over(point: Point) -> str:
@@ -105,11 +125,12 @@ def undefined(frontier: Frontier) -> Iterator[str]:
         yield f"the query error of {methods} is not defined: {reason}"
 
 
-def cells(point: Point) -> tuple[str, str, str, str]:
-    """The figures of a point: KL-divergence, query error, what it meets, seconds."""
+def cells(point: Point) -> tuple[str, str, str, str, str]:
+    """The figures of a point: KL-divergence, query error, what it meets, whether it is transparent, seconds."""
     kl = "–" if point.kl is None else f"{point.kl:.4f}"
     error = "–" if point.kl is None else percentage(point.error)
-    return kl, error, point.meets, f"{point.seconds:,.1f}"
+    withstands = "–" if point.reason else "yes" if point.transparent else "no"
+    return kl, error, point.meets, withstands, f"{point.seconds:,.1f}"
 
 
 def table_of_text(frontier: Frontier) -> str:
@@ -129,7 +150,7 @@ def table_of_text(frontier: Frontier) -> str:
 def _padded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Words to the left, figures to the right."""
     for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        yield f"{cell:<{width}}" if place in (1, 4) else f"{cell:>{width}}"
+        yield f"{cell:<{width}}" if place in (1, 4, 5) else f"{cell:>{width}}"
 
 
 # -- as a page ---------------------------------------------------------------------------------------------------------
@@ -140,13 +161,13 @@ HOW_TO_READ = (
     "Each sign is a method at a strength of the requirement; the lower it stands, the more an analyst keeps. A full "
     "sign meets all of the requirement, and only those are joined by a line. A half-full sign keeps all of it, but "
     "some of it in a sense of its own, which was not accepted. An empty sign does not keep all of it. The ring marks "
-    "the one that is recommended."
+    "the one that is recommended. A sign with a black edge withstands an attacker who knows how the groups were chosen."
 )
 LIMITS = (
     "KL-divergence compares the distribution that an analyst infers with that of the original, over all "
     "quasi-identifiers and sensitive columns together: 0 means that nothing is lost.",
     "Which method costs least depends on the original, so the choice itself says a little about it. No promise "
-    "covers that.",
+    "covers that, not even that of a transparent release: where it matters, choose the method beforehand.",
     "Publish one of these releases, never two: promises hold for each of them alone.",
 )
 MET = {"yes": "yes", "otherwise": "in a sense of its own", "no": "no"}
@@ -201,7 +222,7 @@ def _points(frontier: Frontier) -> Html:
     ]
     asked = f"asked: {frontier.asked}; {frontier.queries:,} random questions of volume {frontier.volume:g}"
     table = html_table(
-        (name, *HEADER), rows, caption=f"{required(frontier)}, by {frontier.vary} ({asked})", numbers=(0, 2, 3, 5)
+        (name, *HEADER), rows, caption=f"{required(frontier)}, by {frontier.vary} ({asked})", numbers=(0, 2, 3, 6)
     )
     return joined([table, paragraphs(*map(sentence, undefined(frontier)))])
 
@@ -257,7 +278,7 @@ def _figures(frontier: Frontier) -> list[Html]:
 
 def _picture(frontier: Frontier, axis: _Axis) -> Picture:
     told = [
-        f"{point.method} at {varied(frontier, point)}: {axis.words(value)}, meets {point.meets}"
+        f"{point.label} at {varied(frontier, point)}: {axis.words(value)}, meets {point.meets}"
         for point in frontier.points
         if (value := axis.figure(point)) is not None
     ]
@@ -301,13 +322,15 @@ def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[fl
     """The signs of a method; those that meet all of the requirement are joined."""
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
     name = list(METHODS)[number]
-    joined_ = [(x, y) for x, y, point in own if frontier.meets(point)]
-    if joined_:
-        axes.plot(*zip(*joined_, strict=True), color=colour, linewidth=1.3, zorder=2)
+    for transparent in (False, True):
+        joined_ = [(x, y) for x, y, point in own if frontier.meets(point) and point.transparent is transparent]
+        if joined_:
+            axes.plot(*zip(*joined_, strict=True), color=colour, linewidth=1.3, zorder=2)
     for place, (x, y, point) in enumerate(own):
         full = "full" if frontier.meets(point) else "left" if point.verdict == "otherwise" else "none"
         axes.plot([x], [y], linestyle="", marker=marker, markersize=6, color=colour, fillstyle=full,
-                  markerfacecoloralt="white", zorder=3, label=name if place == 0 else None)  # fmt: skip
+                  markeredgecolor="black" if point.transparent else colour, markerfacecoloralt="white", zorder=3,
+                  label=name if place == 0 else None)  # fmt: skip
         if point is frontier.recommended:
             axes.plot([x], [y], linestyle="", marker="o", markersize=14, markerfacecolor="none",
                       markeredgecolor="black", markeredgewidth=1.4, zorder=4, label=RING)  # fmt: skip

@@ -138,6 +138,12 @@ class Point:
     seconds: float = 0.0
     reason: str | None = None
     undefined: str | None = None  # why there is a release and yet no query error
+    transparent: bool = False  # whether it withstands an attacker who knows the algorithm
+
+    @property
+    def label(self) -> str:
+        """The method in a sentence."""
+        return f"{self.method}, transparent" if self.transparent else self.method
 
     @property
     def verdict(self) -> Verdict:
@@ -178,6 +184,7 @@ class Point:
             "seconds": self.seconds,
             "reason": self.reason,
             "undefined": self.undefined,
+            "transparent": self.transparent,
         }
 
     @classmethod
@@ -185,10 +192,10 @@ class Point:
         """From plain values; the strength is the one that was asked for, as it was written."""
         parts = tuple(Part(**part) for part in data["parts"])
         figures = (data["kl"], data["error"], parts, data["seconds"], data["reason"], data["undefined"])
-        return cls(data["method"], strength, *figures)
+        return cls(data["method"], strength, *figures, data["transparent"])
 
 
-FIGURES = 2
+FIGURES = 3
 """Raised whenever jali comes to other figures for the same release: points of an older number are made anew."""
 ABOUT = "figures of jali.frontier, computed from the original: private, for the holder of the table alone"
 

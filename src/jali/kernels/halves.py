@@ -27,7 +27,7 @@ NODE, LEAVES = range(2)
 class Ground(NamedTuple):
     """The quasi-identifiers of everybody; see `Columns`."""
 
-    combination: Ints  # (people,)
+    combination: NDArray[np.int32]  # (people,)
     place: NDArray[np.int32]  # (columns, combinations)
     column: Ints  # (4, columns): whether it has a tree, its values, where its nodes begin, values of the domain
     node: Ints  # (2, …): nodes, and the leaves under them
@@ -37,13 +37,16 @@ class Ground(NamedTuple):
 def cut_equally(ground: Ground, order: NDArray[np.int32], size: int, by_range: bool, uncut: NDArray[np.bool_]) -> None:
     """Put the lower half of each node of that size first; say which nodes have one combination only."""
     key, best, room = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32)
+    own = np.empty(size, dtype=np.int32)
     for i in range(len(uncut)):
         node = order[i * size : (i + 1) * size]
         most, middle = -1, 0
+        for j in range(size):
+            own[j] = ground.combination[node[j]]
         for a in range(ground.place.shape[0]):
-            low = high = ground.place[a, ground.combination[node[0]]]
+            low = high = ground.place[a, own[0]]
             for j in range(size):
-                key[j] = ground.place[a, ground.combination[node[j]]]
+                key[j] = ground.place[a, own[j]]
                 low, high = min(low, key[j]), max(high, key[j])
             if low == high:
                 continue

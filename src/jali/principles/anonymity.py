@@ -69,6 +69,9 @@ class KAnonymity(Principle):
     def rules(self, whole: Counts) -> Sequence[Rule]:
         return [Rule(SIZE, Fraction(self.k))]
 
+    def closed_under_mixing(self) -> bool:
+        return True
+
     def evenness_alone(self) -> bool:
         return True
 
@@ -134,6 +137,9 @@ class AlphaAnonymity(ColumnPrinciple):
 
     def least_size(self) -> int:
         return self.k if self.values else max(self.k, -(-self._alpha.denominator // self._alpha.numerator))
+
+    def closed_under_mixing(self) -> bool:
+        return True
 
     def company(self) -> int:
         return self.k

@@ -33,7 +33,10 @@ _HUGE = re.compile(r"e[+-]?\d{4,}", re.IGNORECASE)
 _REGISTRY: dict[str, type[Principle]] = {}
 """Every principle by the name of its class; `Principle.__init_subclass__` fills it."""
 
-_OWN = ("rules", "expected", "shares_alone", "evenness_alone", "judges_size_alone", "company", "dealt_by")
+_OWN = (
+    "rules", "expected", "shares_alone", "evenness_alone", "judges_size_alone", "company", "dealt_by",
+    "closed_under_mixing",
+)  # fmt: skip
 """What a subclass never inherits from another principle, because it may judge otherwise than that one."""
 
 
@@ -132,6 +135,13 @@ class Principle(ABC):
 
     def evenness_alone(self) -> bool:
         """Whether it looks at nothing but the size of a group and how even its counts are."""
+        return False
+
+    def closed_under_mixing(self) -> bool:
+        """Whether shares that keep it still keep it when they are mixed: needed for `transparent=True` (decision 41).
+
+        The mean of distributions that keep the promise, with any weights, must keep it too.
+        """
         return False
 
     def company(self) -> int:

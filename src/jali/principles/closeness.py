@@ -91,6 +91,9 @@ class TCloseness(ColumnPrinciple):
                 do='give the column a hierarchy, or choose distance="equal"',
             )
 
+    def closed_under_mixing(self) -> bool:
+        return True
+
     def rules(self, whole: Counts) -> Sequence[Rule] | None:
         return [Rule(CLOSENESS, exact("t", self.t))] if self.distance == "equal" else None
 

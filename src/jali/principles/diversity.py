@@ -147,6 +147,9 @@ class DistinctDiversity(ColumnPrinciple):
     def least_size(self) -> int:
         return self.l
 
+    def closed_under_mixing(self) -> bool:
+        return True
+
     def evenness_alone(self) -> bool:
         return True
 
@@ -200,6 +203,9 @@ class FrequencyDiversity(ColumnPrinciple):
 
     def least_size(self) -> int:
         return math.ceil(self._l)
+
+    def closed_under_mixing(self) -> bool:
+        return True
 
     def evenness_alone(self) -> bool:
         return True
@@ -270,6 +276,9 @@ class EntropyDiversity(ColumnPrinciple):
 
     def least_size(self) -> int:
         return 1 if self.dont_care else math.ceil(float(self.l) * math.exp(-2 * ENTROPY_TOLERANCE))
+
+    def closed_under_mixing(self) -> bool:
+        return not self.dont_care
 
     def evenness_alone(self) -> bool:
         return not self.dont_care

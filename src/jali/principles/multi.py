@@ -102,6 +102,9 @@ class MultiAttribute(Principle):
     def least_size(self) -> int:
         return self.principle.least_size()
 
+    def closed_under_mixing(self) -> bool:
+        return self.principle.closed_under_mixing()
+
     def shortfall(self, whole: Counts) -> str:
         reached = show(self.worst(whole))
         return f"{self.title} {self.bound} cannot be met: the weakest part of the whole table reaches {reached}"

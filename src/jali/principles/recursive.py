@@ -139,6 +139,9 @@ class RecursiveDiversity(ColumnPrinciple):
         """r_1 < c (d - l + 1) r_1 for d different values, so that d > l - 1 + 1/c."""
         return 1 if self.l == 1 or self.dont_care else self.l + int(1 / exact("c", self.c))
 
+    def closed_under_mixing(self) -> bool:
+        return not self.dont_care
+
     def evenness_alone(self) -> bool:
         return not self.names_values
 

@@ -137,6 +137,9 @@ class Safety(ColumnPrinciple):
             low, high = (low, middle) if self._best_of(middle) else (middle, high)
         return high
 
+    def closed_under_mixing(self) -> bool:
+        return self.k == 0
+
     def rules(self, whole: Counts) -> Sequence[Rule]:
         """Of a group by itself: what all groups together disclose is judged elsewhere."""
         return [Rule(SAFETY, self.ratio, float(self.ratio), l=self.k)]

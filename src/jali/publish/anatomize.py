@@ -18,6 +18,7 @@ from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, require_table, require_two
 from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.transparent import claim, is_asked
 from jali.releases.base import fresh_order
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, publish_groups, shows_of
@@ -49,6 +50,7 @@ def anatomize(
     mode: Mode = "strict",
     split: Split = "range",
     show: Show | Mapping[str, Show] | None = None,
+    transparent: bool = False,
     threads: int | None = None,
     on_step: Step | None = None,
 ) -> Buckets:
@@ -58,7 +60,8 @@ def anatomize(
     the least l that Safety(c, k) needs, into buckets of l or l + 1 people with different values; "partition" cuts the
     table as `jali.partition` does (with `mode`, `split`, `threads`); levels or a node of the lattice take its groups.
     Quasi-identifiers are shown as they are, or with `generalized=True` as the partition (with `show`) or the node shows
-    them, or at the levels it names.
+    them, or at the levels it names. `transparent=True` is for buckets that anatomy deals: they keep the promises also
+    against an attacker who knows this algorithm, and the release says so.
     """
     require_table("anatomize", table)
     required = principles_of(principles)
@@ -71,6 +74,9 @@ def anatomize(
     if show is not None and not (generalized is True and buckets == "partition"):
         raise InputError("show is for the boxes of a partition", do='pass buckets="partition" and generalized=True')
     shows = shows_of(table.quasi, show)
+    method: dict[str, Any] = {"name": "anatomize", "buckets": buckets if isinstance(buckets, str) else "levels"}
+    method |= {"mode": mode, "split": split} if buckets == "partition" else {}
+    method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     with watched("forming buckets", on_step) as step:
         if isinstance(buckets, (Node, Mapping)):
             found = _of_node(table, required, buckets.levels if isinstance(buckets, Node) else buckets, step)
@@ -81,8 +87,6 @@ def anatomize(
             found = _Grouped(group, checked=boxes.checked)
         else:
             found = _dealt(table, required, step)
-    method: dict[str, Any] = {"name": "anatomize", "buckets": buckets if isinstance(buckets, str) else "levels"}
-    method |= {"mode": mode, "split": split} if buckets == "partition" else {}
     shown = [_shown(column, table, found, generalized, shows) for column in table.columns if column.role != "sensitive"]
     return _release(table, required, found, shown, method | {"generalized": bool(generalized)})
 

@@ -16,6 +16,7 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, principles_of
 from jali.publish.checks import budget_of, failure, node_of, only_present, require_table, require_two
+from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest, fresh_order
 from jali.releases.column import publish_exact, publish_quasi
 from jali.releases.display import Show, shown_by_group, shows_of
@@ -134,6 +135,7 @@ def generalize(
     show: Show | Mapping[str, Show] = "taxonomy",
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
+    transparent: bool = False,
     on_step: Step | None = None,
 ) -> Generalized:
     """The best full-domain generalization that keeps every promise, as a release.
@@ -142,7 +144,8 @@ def generalize(
     rows that may be suppressed (shown as `*`); the result is the best node of the whole lattice under that budget.
     `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises. `show` says how the
     groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
-    `towards` below 1 one between even shares and that).
+    `towards` below 1 one between even shares and that). `transparent=True` is for k-anonymity with any metric but "kl":
+    then nothing here reads sensitive values, and an attacker who knows the algorithm learns nothing more.
     """
     require_table("generalize", table)
     required = principles_of(principles)
@@ -151,6 +154,10 @@ def generalize(
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     shift = shift_of(shows, towards, start)
+    method: dict[str, Any] = {
+        "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
+    }  # fmt: skip
+    method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, required, on_step=step)
         if levels is None:
@@ -161,9 +168,6 @@ def generalize(
             if found is None:
                 raise InfeasibleError(failure(lattice, node))
             hidden = found
-    method: dict[str, Any] = {
-        "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
-    }  # fmt: skip
     if set(shows.values()) != {"taxonomy"}:
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))}
     method |= shift.to_dict() if "pdf" in shows.values() else {}

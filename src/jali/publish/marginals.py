@@ -23,6 +23,7 @@ from jali.graphical.search import SEARCHES, Found, Problem, Search, select
 from jali.principles.base import Principle, principles_of, show
 from jali.publish.checks import only_present, require_table, require_two
 from jali.publish.generalize import manifest_of
+from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest, Release
 from jali.releases.chains import publish_chain
 from jali.releases.column import node_numbers
@@ -43,6 +44,7 @@ def marginals(
     time_limit: float | None = None,
     epsilon: float | None = None,
     attacker: Attacker = "quasi",
+    transparent: bool = False,
     on_step: Step | None = None,
 ) -> Marginals:
     """The collection of marginals that tells most about the table and keeps every promise as a whole.
@@ -52,10 +54,13 @@ def marginals(
     many marginals with a sensitive column at most; after `time_limit` seconds the best so far is published. `epsilon`
     allows the relaxed check of diversity where the exact one is too large: a weaker promise, and the release says so.
     `attacker`: "quasi" knows everybody's quasi-identifiers, "marginals" only those of the person he looks for; the
-    release says which. A collection that cannot be judged in 60 seconds is not published.
+    release says which. A collection that cannot be judged in 60 seconds is not published. `transparent=True` is
+    refused: there is no proof against an attacker who knows how the collection was chosen.
     """
     required = principles_of(principles)
     require_table("marginals", table)
+    if is_asked(transparent):
+        claim({"name": "marginals"}, required, one_row=table.person is None)
     _check_asked(search, time_limit)
     random = generator(seed)
     require_two(table)
@@ -85,6 +90,7 @@ def inject(
     time_limit: float | None = None,
     epsilon: float | None = None,
     attacker: Attacker = "quasi",
+    transparent: bool = False,
     on_step: Step | None = None,
 ) -> Marginals:
     """The base release among as many marginals as can safely be added to it: `marginals` with this base."""
@@ -92,7 +98,7 @@ def inject(
         raise InputError("inject needs a base release", do="name one, or use jali.marginals to search from scratch")
     return marginals(
         table, principles, base=base, search=search, max_sensitive=max_sensitive, seed=seed, time_limit=time_limit,
-        epsilon=epsilon, attacker=attacker, on_step=on_step,
+        epsilon=epsilon, attacker=attacker, transparent=transparent, on_step=on_step,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted
+from jali.core.arrays import Bools, Ints, combine, counted, owners
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
@@ -19,15 +19,17 @@ from jali.measures.holder import holder_costs
 from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import budget_of, only_present, require_table, require_two
 from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.base import fresh_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
-from jali.search.common import Partition
+from jali.search.common import Partition, require_feasible
+from jali.search.halves import BYS, By, halve, people_of
 from jali.search.mondrian.mondrian import Boxes, mondrian, require_cuts
-from jali.search.mondrian.plan import Mode, Similarity, Split
+from jali.search.mondrian.plan import Mode, Similarity, Split, columns_of
 from jali.search.recode.plan import PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.recode.recode import Recoding, recode_groups, standouts
 from jali.search.recode.search import Search
@@ -115,39 +117,50 @@ def partition(
     principles: Requirement,
     *,
     mode: Mode = "strict",
-    split: Split = "range",
+    split: Split | By | None = None,
     similarity: Similarity = "box",
     show: Show | Mapping[str, Show] | None = None,
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
     suppress: float = 0.0,
+    transparent: bool = False,
     threads: int | None = None,
     on_step: Step | None = None,
 ) -> Partitioned:
     """Cut the table into small groups that keep every promise (Mondrian), as a release.
 
     `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
-    column is cut first: "range", "entropy" or "kl", where `similarity="pdf"` compares groups by their distributions and
-    not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval", "set" or "pdf", for all
-    columns or by column; by default numbers as intervals, words by their taxonomy, else as sets. With "pdf" a cell is
-    the distribution in its group, or with `towards` below 1 one between even shares over what it starts from
-    ("taxonomy": its node, "set": its values) and that.
+    column is cut first: "range" (the default), "entropy" or "kl", where `similarity="pdf"` compares groups by their
+    distributions and not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval", "set" or
+    "pdf", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets. With
+    "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over what it starts
+    from ("taxonomy": its node, "set": its values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
+    `transparent=True` keeps the promises also against an attacker who knows this algorithm: the people are cut into
+    equal halves, by the column that makes the boxes smallest (`split="area"`) or that spans most ("range"); people with
+    equal values are divided at random, and boxes may overlap. k-anonymity alone is cut as without it.
     """
     require_table("partition", table)
     required, share = principles_of(principles), budget_of(suppress)
-    require_cuts(mode, split, similarity)
+    halves = is_asked(transparent) and not (sizes_alone(required) and mode == "strict" and split != "area")
+    by: Any = _equally(split, required, share) if halves else _plainly(split)
+    require_cuts(mode, "range" if halves else by, similarity)
     require_two(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
     shift = shift_of(shows, towards, start)
-    method: dict[str, Any] = {"name": "partition", "mode": mode, "split": split, "show": shows}
-    method |= {"suppress": str(suppress)} | ({"similarity": similarity} if split == "kl" else {})
+    method: dict[str, Any] = {"name": "partition", "mode": "relaxed" if halves else mode, "split": by, "show": shows}
+    method |= {"suppress": str(suppress)} | ({"similarity": similarity} if by == "kl" else {})
     method |= shift.to_dict() if "pdf" in shows.values() else {}
+    if transparent:
+        one_row = table.person is None
+        method |= halved_claim(one_row=one_row) if halves else claim(method, required, one_row=one_row)
     asked = _Asked(table, required, method, shows, shift)
     with watched("partitioning", on_step) as step:
-        options: Any = {"mode": mode, "split": split, "similarity": similarity, "threads": threads}
+        if halves:
+            return _halved(asked, by, step)
+        options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads}
         cut = partial(mondrian, table, required, **options, on_step=step)
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
 
@@ -157,6 +170,38 @@ def _require_cut(table: Table, required: tuple[Principle, ...], mode: Mode, shar
         raise InputError("relaxed partitioning needs one row per person", do='use mode="strict"')
     if share and any(p.scope == "table" for p in required):
         raise InputError("a principle about all groups at once allows no suppression here", do="leave out suppress")
+
+
+def _plainly(split: object) -> object:
+    """How groups are cut without equal halves."""
+    if one_of(split, ("area",)):
+        raise InputError('split="area" is for equal halves', do='pass transparent=True, or use "range"')
+    return "range" if split is None else split
+
+
+def _equally(split: Any, required: tuple[Principle, ...], share: Fraction) -> By:
+    """How equal halves are cut; InputError for promises and options that they do not go with."""
+    require_mixing(required)
+    if share:
+        do = "leave suppress out"
+        raise InputError("suppress compares releases by sensitive values, and a transparent one must not", do=do)
+    by: By = "area" if split is None else split
+    if not one_of(by, BYS):
+        do = 'leave split out, or use "area" or "range"'
+        raise InputError("a transparent partition is cut into equal halves", got=f"split={told(split)!r}", do=do)
+    return by
+
+
+def _halved(asked: _Asked, by: By, step: Step) -> Partitioned:
+    """The release of equal halves. Who is drawn into which sample, and the order of ties, are random and forgotten."""
+    table = asked.table
+    if table.multiplicity is not None:  # people of one record may go to different halves
+        table = table.take(owners(table.multiplicity), None)
+    people = people_of(table)
+    require_feasible(asked.principles, people.whole)
+    drawn, ties = fresh_order(table.records), fresh_order(table.records)
+    cut = halve(columns_of(table), people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
+    return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked)
 
 
 def _best_cut(asked: _Asked, cut: Callable[..., Boxes], candidates: Iterable[Bools]) -> Partitioned:
@@ -198,6 +243,7 @@ def recode(
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
     suppress: float = 0.0,
+    transparent: bool = False,
     on_step: Step | None = None,
 ) -> Recoded:
     """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
@@ -207,7 +253,8 @@ def recode(
     `show` is "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for
     which the groups are sought as for sets; `towards` and `start` as in `partition`).
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
-    first depends on sizes alone.
+    first depends on sizes alone. `transparent=True` is for k-anonymity with objective="granularity": then nothing here
+    reads sensitive values, and an attacker who knows the algorithm learns nothing more.
     """
     require_table("recode", table)
     required = principles_of(principles)
@@ -222,6 +269,7 @@ def recode(
         "known_algorithm": KNOWN_ALGORITHM[peel] if one_of(peel, PEELS) else "",
     }  # fmt: skip
     method |= shift.to_dict() if show == "pdf" else {}
+    method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     asked = _Asked(table, required, method, shows, shift)
     with watched("recoding", on_step) as step:
         options: Any = {"objective": objective, "show": "set" if show == "pdf" else show, "peel": peel}

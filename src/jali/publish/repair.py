@@ -17,6 +17,7 @@ from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
 from jali.publish.generalize import WEIGHT_DIGITS
+from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest, Release, fresh_order
 from jali.releases.column import Published
 from jali.releases.facts import LevelFacts
@@ -37,13 +38,15 @@ WHO_WAS_TAKEN_OUT = (
 
 
 def repair(
-    release: Release | str | Path, principles: Requirement, *, suppress: float = 1.0, by: By = "groups"
-) -> Generalized:
+    release: Release | str | Path, principles: Requirement, *, suppress: float = 1.0, by: By = "groups",
+    transparent: bool = False,
+) -> Generalized:  # fmt: skip
     """A release that also keeps these principles: groups that break one are suppressed (end of Section 5).
 
     Works on what is published, not on the original. `suppress` is the largest share of rows that may be suppressed.
     `by="tuples"` suppresses single tuples of such a group, as few as are found, until the rest keeps every promise; it
     never suppresses more rows, but an attacker who knows the algorithm learns who was taken out, as the release says.
+    `transparent=True` is for k-anonymity, and for a release that is transparent already.
     Publish the result instead of the first release, never both: the difference would give the groups away.
     """
     given = release_of("repair", release)
@@ -59,6 +62,8 @@ def repair(
         do = f"{found.manifest.method['name']} the table again with the principles"
         raise InputError("a release that shows each group in its own way cannot be repaired", do=do)
     required = tuple(dict.fromkeys(found.principles + principles_of(principles)))
+    told_by: dict[str, Any] = {"by": by, "known_algorithm": WHO_WAS_TAKEN_OUT} if by == "tuples" else {}
+    method = _method(found, {"suppress": str(suppress), **told_by}, required, claimed=is_asked(transparent))
     _require_feasible(found, required, by)
     hidden = _hidden_groups(found, required)[found.group_of_rows]
     if by == "tuples":
@@ -66,10 +71,18 @@ def repair(
         hidden = single if single.sum() < hidden.sum() else hidden
     _require_budget(hidden, found.hidden_rows, budget)
     made = _suppressed(found, hidden)
-    told_by: dict[str, Any] = {"by": by, "known_algorithm": WHO_WAS_TAKEN_OUT} if by == "tuples" else {}
-    made.manifest = _manifest(found, made, required, {"suppress": str(suppress), **told_by})
+    made.manifest = _manifest(found, made, required, method)
     made.verify()
     return made
+
+
+def _method(
+    old: Generalized, asked: dict[str, Any], required: tuple[Principle, ...], *, claimed: bool
+) -> dict[str, Any]:
+    """What the manifest says of the repair; that the old release was transparent does not say that the new one is."""
+    before = {name: value for name, value in old.manifest.method.items() if name != "transparent"}
+    method = before | {"name": "repair", "repaired": old.manifest.method["name"], **asked}
+    return method | (claim(method, required, one_row=old.people is None) if claimed else {})
 
 
 def _require_feasible(release: Generalized, required: tuple[Principle, ...], by: By) -> None:
@@ -140,12 +153,11 @@ def _suppressed(release: Generalized, rows: NDArray[np.bool_]) -> Generalized:
     )
 
 
-def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...], asked: dict[str, Any]) -> Manifest:
+def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...], method: dict[str, Any]) -> Manifest:
     """What the repaired release says of itself; measures that need the original are not known."""
     sizes = np.bincount(new.group_of_rows)
     shown = np.bincount(new.group_of_rows[~new.hidden_rows], minlength=len(sizes)).astype(np.float64)
     suppressed = int(new.hidden_rows.sum())
-    method = dict(old.manifest.method) | {"name": "repair", "repaired": old.manifest.method["name"], **asked}
     return replace(
         old.manifest,
         principles=required,

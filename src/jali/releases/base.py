@@ -87,6 +87,8 @@ class Manifest:
         texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
         if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
             raise ValueError("not a manifest")
+        if not isinstance(data["method"].get("transparent", False), bool):
+            raise ValueError("not a manifest")
         levels = data["method"].get("levels", {})
         if not isinstance(levels, Mapping) or not all(isinstance(level, int) for level in levels.values()):
             raise ValueError("not a manifest")
@@ -245,9 +247,20 @@ class Release(ABC):
         return self.manifest.to_dict() | {"promises": [self.promised(principle) for principle in self.principles]}
 
     @property
+    def transparent(self) -> bool:
+        """Whether the promises hold also against an attacker who knows the algorithm: the manifest's own claim."""
+        return self.manifest.method.get("transparent") is True
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What no promise speaks of, whatever an attacker knows of people: the algorithm, and other releases."""
+        known = str(self.manifest.method.get("known_algorithm", NOT_COVERED[1]))
+        return NOT_COVERED[2:] if self.transparent else (known, *NOT_COVERED[2:])
+
+    @property
     def not_covered(self) -> tuple[str, ...]:
         """What the promises do not speak of."""
-        return NOT_COVERED
+        return (NOT_COVERED[0], *self.limits)
 
     @property
     def disclosure_bound(self) -> Bound | None:

@@ -23,7 +23,7 @@ from jali.releases.column import Published, restored
 from jali.releases.facts import LevelFacts
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts
 from jali.releases.people import people_counts
-from jali.releases.summary import NOT_COVERED, SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
+from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
 from jali.search.recode.plan import Peel
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ class Generalized(Release):
     @property
     def _never_covered(self) -> tuple[str, ...]:
         """What no promise of such a release speaks of, however its cells are shown."""
-        known = str(self.manifest.method.get("known_algorithm", NOT_COVERED[1]))
-        return (beyond(self.principles), known, NOT_COVERED[2])
+        return (beyond(self.principles), *self.limits)
 
     @property
     def not_covered(self) -> tuple[str, ...]:

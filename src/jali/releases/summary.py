@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jali.principles.base import Principle
+    from jali.releases.base import Release
     from jali.releases.column import Published
     from jali.releases.generalized import Generalized
     from jali.releases.linked.buckets import Buckets
 
 ATTACKER = "an attacker who knows everybody's quasi-identifiers and who is in the table"
+KNOWS_ALGORITHM = "also against an attacker who knows how the groups were chosen"
+"""What a transparent release promises besides."""
 HOLDER = "an attacker who holds the public table, which has everybody of this one, and wants to know who is in it"
 """Whom a concealed release is concealed from."""
 NOT_COVERED = (
@@ -94,6 +97,11 @@ def cost_lines(metrics: Mapping[str, float]) -> list[str]:
     return ["Cost", *([f"  {shown}"] if shown else []), *hint]
 
 
+def against(release: Release, whom: str) -> list[str]:
+    """The attackers whom the promises are made against, in lines of a summary."""
+    return [f"  {whom}", *([f"  {KNOWS_ALGORITHM}"] if release.transparent else [])]
+
+
 def bucket_summary(release: Buckets) -> str:
     """What `print(release)` shows of buckets."""
     counts, metrics = release.manifest.counts, release.manifest.metrics
@@ -108,7 +116,7 @@ def bucket_summary(release: Buckets) -> str:
     lines += ["Published as buckets", *(f"  {column.name}: sensitive, as it is" for column in release.contents.hidden)]
     lines.append(f"  {count}: people of the bucket who have the value")
     lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
-    lines.append(f"  where a group is a bucket, against {ATTACKER}")
+    lines += against(release, f"where a group is a bucket, against {ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
@@ -140,7 +148,7 @@ def summary(release: Generalized) -> str:
     if release.weight_name:
         lines.append(f"  {release.weight_name}: weights, as the mean of each group")
     lines += ["Guarantee", *(f"  {principle!r}: {release.promised(principle)}" for principle in release.principles)]
-    lines.append(f"  against {release.against}")
+    lines += against(release, f"against {release.against}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     if release.people is not None:

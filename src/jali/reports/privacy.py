@@ -22,7 +22,7 @@ from jali.core.text import (
 )
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts
-from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
+from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
 from jali.risk.disclosure.curve import Curve
@@ -46,6 +46,8 @@ def guarantee(m: Material) -> Section:
         promise = element("b", sentence(m.release.promised(principle)))
         items.append(element("li", promise, element("span", figures), class_=bad))
     parts: list[object] = [element("ul", "\n", joined(items), "\n", class_="promises")]
+    if m.release.transparent:
+        parts.append(element("p", f"The promises hold {KNOWS_ALGORITHM}."))
     if isinstance(audit, Missing):
         parts.append(not_defined(audit))
     else:
@@ -239,6 +241,6 @@ def limits(m: Material) -> Section:
     """What the promises do not speak of."""
     title = "Limits of the guarantee"
     notes = m.audit.notes if isinstance(m.audit, Audit) else (
-        f"the promises are made against {ATTACKER}", *(f"not covered: {text}" for text in NOT_COVERED)
+        f"the promises are made against {ATTACKER}", *(f"not covered: {text}" for text in m.release.not_covered)
     )  # fmt: skip
     return Section("limits", title, bullets([sentence(note) for note in notes]))

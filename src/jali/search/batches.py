@@ -88,7 +88,7 @@ def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:
             f"the largest l that this table can reach is {most}"
         )
     frequency = np.bincount(values)
-    rank = np.empty(len(frequency), dtype=_smallest(len(frequency)))
+    rank = np.empty(len(frequency), dtype=smallest(len(frequency)))
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency), dtype=rank.dtype)
     row = order[np.argsort(rank[values[order]], kind="stable")]
     bucket = np.empty(len(values), dtype=np.int64)
@@ -96,7 +96,7 @@ def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:
     return bucket
 
 
-def _smallest(count: int) -> type[np.unsignedinteger]:
+def smallest(count: int) -> type[np.unsignedinteger]:
     """The narrowest type for this number of ranks: numpy sorts narrow integers by counting."""
     return np.uint8 if count <= 2**8 else np.uint16 if count <= 2**16 else np.uint32
 

@@ -19,13 +19,18 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step
+from jali.encoding.table import Table
 from jali.kernels import DIGITS
 from jali.kernels.jit import prepare
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
+from jali.search.batches import smallest
 from jali.search.mondrian.plan import Columns
+
+_DENSE = 4
+"""Cells of nodes and values, for each person, that are counted in one array; where there are more, one by one."""
 
 
 class People(NamedTuple):
@@ -35,11 +40,29 @@ class People(NamedTuple):
     value: Ints  # (people,) joint sensitive value
     whole: Counts  # everybody as one group
 
-    def counts(self, people: NDArray[np.integer], group: Ints, groups: int) -> Counts:
-        """People by group and value, when each of these people is in the group beside them."""
-        whole = self.whole
-        n = np.ones(len(people), dtype=np.int64)
-        return Counts(groups, group, self.value[people], n, whole.sensitive, whole.joint, None, whole)
+    def counts(self, nodes: NDArray[np.integer]) -> Counts:
+        """People by node and value; each row of `nodes` has the people of one."""
+        whole, values = self.whole, len(self.whole.joint)
+        cell = (self.value[nodes] + values * np.arange(len(nodes))[:, None]).ravel()
+        people = np.ones(len(cell), dtype=np.int64)
+        if values * len(nodes) <= _DENSE * len(cell):
+            every = np.bincount(cell, minlength=values * len(nodes))
+            cell = np.flatnonzero(every)
+            people = every[cell]
+        node, value = np.divmod(cell, values)
+        return Counts(len(nodes), node, value, people, whole.sensitive, whole.joint, None, whole)
+
+    def in_order(self, order: Ints) -> People:
+        """The same people, renumbered in this order."""
+        return People(self.combination[order], self.value[order], self.whole)
+
+
+def people_of(table: Table) -> People:
+    """Everybody of a table that has one record for each person."""
+    f = table.frequencies
+    value, _ = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
+    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    return People(f.row_combination.astype(np.int64), value.astype(np.int64), whole)
 
 
 class Sample(NamedTuple):
@@ -58,6 +81,7 @@ class Halves(NamedTuple):
 
 
 By = Literal["area", "range"]
+BYS: tuple[By, ...] = ("area", "range")
 Cut = Callable[[NDArray[np.int32]], tuple[NDArray[np.int32], Bools]]
 """Nodes, (nodes, people), cut into their halves, (2 · nodes, people / 2), and which nodes have one combination."""
 
@@ -114,27 +138,32 @@ def halve(
     least = max(1, *(p.least_size() for p in principles))
     histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
     samples = samples_of(histogram, least, principles, people.whole)
-    cut = (_compiled_cut if compiled else _plain_cut)(columns, people.combination, by)
+    in_turn = people.in_order(ties)  # then people of a node who follow each other lie near each other
+    cut = (_compiled_cut if compiled else _plain_cut)(columns, in_turn.combination, by)
     group = np.empty(len(people.value), dtype=np.int64)
     groups = checked = done = 0
-    rank = np.argsort(ties)
+    rank = np.empty_like(ties)
+    rank[ties] = np.arange(len(ties))
     for members, sample in zip(_draw(people.value, samples, drawn), samples, strict=True):
-        in_turn = members[np.argsort(rank[members])].astype(np.int32)
-        for leaves, judged in _leaves(people, principles, in_turn, sample.depth, cut):
+        node = np.sort(rank[members].astype(np.int32))
+        for leaves, judged in _leaves(in_turn, principles, node, sample.depth, cut):
             number, size = leaves.shape
             group[leaves] = np.arange(groups, groups + number)[:, None]
             groups, checked, done = groups + number, checked + judged, done + number * size
             if on_step is not None:
                 on_step(done, len(group))
-    return Halves(group, groups, checked)
+    return Halves(group[rank], groups, checked)
 
 
 def _draw(value: Ints, samples: Sequence[Sample], drawn: Ints) -> list[Ints]:
     """The people of each sample: of each value as many as its histogram says, in the order in which they are drawn."""
-    order = drawn[np.argsort(value[drawn], kind="stable")]
+    narrow = value.astype(smallest(int(value.max(initial=0)) + 1))
+    order = drawn[np.argsort(narrow[drawn], kind="stable")]
     many = np.stack([sample.histogram for sample in samples], axis=1)  # (values, samples)
     sample = np.repeat(np.tile(np.arange(len(samples)), len(many)), many.ravel())
-    return np.split(order[np.argsort(sample, kind="stable")], np.cumsum(many.sum(axis=0))[:-1])
+    return np.split(
+        order[np.argsort(sample.astype(smallest(len(samples))), kind="stable")], np.cumsum(many.sum(axis=0))[:-1]
+    )
 
 
 def _leaves(
@@ -144,9 +173,8 @@ def _leaves(
     nodes = members[None, :]
     for _ in range(depth):
         halves, uncut = cut(nodes)
-        number, size = halves.shape
-        counts = people.counts(halves.ravel(), np.repeat(np.arange(number), size), number)
-        held = hold(principles, counts).reshape(-1, 2).all(axis=1) & ~uncut
+        size = halves.shape[1]
+        held = hold(principles, people.counts(halves)).reshape(-1, 2).all(axis=1) & ~uncut
         yield nodes[~held], len(held)
         nodes = halves.reshape(-1, 2 * size)[held].reshape(-1, size)
     yield nodes, 0
@@ -182,7 +210,7 @@ def _compiled_cut(columns: Columns, combination: Ints, by: By) -> Cut:
 
     prepare(cut_equally, "equal halves")
     ground = Ground(
-        combination,
+        combination.astype(np.int32),
         columns.place,
         np.stack([columns.tree, columns.size, columns.offset, columns.width]).astype(np.int64),
         np.stack([columns.node, columns.leaves]),

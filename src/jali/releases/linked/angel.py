@@ -30,7 +30,7 @@ from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
 from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph, posterior
-from jali.releases.summary import ATTACKER, NOT_COVERED, beyond, column_line, cost_lines, many
+from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
@@ -149,7 +149,7 @@ class Angel(Release):
     def not_covered(self) -> tuple[str, ...]:
         """What the promises do not speak of."""
         joined = (LIKELY if self.manifest.method.get("joint_k") else JOIN,) if len(self.contents.tables) > 1 else ()
-        return (*joined, beyond(self.principles), *NOT_COVERED[1:])
+        return (*joined, beyond(self.principles), *self.limits)
 
     @property
     def disclosure_bound(self) -> Bound:
@@ -369,7 +369,7 @@ def summary(release: Angel) -> str:
     lines += _coarsened(release)
     lines.append("Guarantee")
     lines += [f"  {principle!r}: {release.promised(principle)}" for principle in release.principles]
-    lines.append(f"  against {ATTACKER}")
+    lines += against(release, f"against {ATTACKER}")
     lines.append(f"  {RESTS}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")

@@ -178,7 +178,7 @@ class Buckets(Release):
         lead to them equally often.
         """
         dealt = self.manifest.method["buckets"] == "anatomy"
-        told = (beyond(self.principles), *NOT_COVERED[2 if dealt else 1 :])
+        told = (beyond(self.principles), *(NOT_COVERED[2:] if dealt else self.limits))
         return (VISIBLE, *told) if any(map(is_exact, self.of_role("quasi"))) else told
 
     @property

@@ -22,7 +22,7 @@ from jali.releases.base import Bound, Release
 from jali.releases.linked.angel import RESTS, Angel
 from jali.releases.linked.decide import JOINT_TIME
 from jali.releases.load import load
-from jali.releases.summary import ATTACKER, NOT_COVERED
+from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, NOT_COVERED
 from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.collection import audit_collection
 from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
@@ -115,9 +115,13 @@ def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: st
     return table(what, quasi={name: suppress() for name in quasi}, sensitive=sensitive, person=person)
 
 
-def _notes(*, person_named: bool, spread: bool, not_covered: tuple[str, ...]) -> tuple[str, ...]:
-    """What the figures assume, and what they do not speak of."""
+def _notes(
+    *, person_named: bool, spread: bool, not_covered: tuple[str, ...], transparent: bool = False
+) -> tuple[str, ...]:
+    """What the figures assume, and what they do not speak of; `transparent` is what the manifest claims."""
     notes = [f"the figures are for {ATTACKER}"]
+    if transparent:
+        notes.append(f"the release says that its promises hold {KNOWS_ALGORITHM}")
     if not person_named:
         notes.append("one row per person was assumed")
     if spread:
@@ -163,7 +167,8 @@ def _audit_release(release: Release) -> Audit:
     limits += tuple(
         f"{text}, which is judged against the public table: release.presence(public=…)" for text in unjudged
     )
-    notes = _notes(person_named=named, spread=spread, not_covered=limits) + _assumed(counts)
+    claimed = release.transparent
+    notes = _notes(person_named=named, spread=spread, not_covered=limits, transparent=claimed) + _assumed(counts)
     audited = figures(counts, kept=kept, other=_other(release), notes=notes, disclosed=release.disclosure_bound)
     if release.grouped_rows is None:
         return _told_apart(audited, release)
@@ -178,7 +183,8 @@ def _audit_angel(release: Angel) -> Audit:
     check = release.joint_check(seconds=JOINT_TIME if asked else QUICK)
     kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
-    notes = _notes(person_named=not assumed, spread=False, not_covered=release.not_covered)
+    limits, claimed = release.not_covered, release.transparent
+    notes = _notes(person_named=not assumed, spread=False, not_covered=limits, transparent=claimed)
     batches = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
     size = tables[0].sizes
     mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
