@@ -32,6 +32,7 @@ PRINCIPLES = [
     jali.AlphaAnonymity(0.5, 2, values=["v0"]), jali.Safety(0.7, 0),
 ]  # fmt: skip
 requirements = st.lists(st.sampled_from(PRINCIPLES), min_size=1, max_size=2, unique=True).map(tuple)
+ways = st.sampled_from(["area", "range"])
 
 
 def drawn_table(rng: np.random.Generator, most: int, values: int = 4) -> Table:
@@ -90,14 +91,14 @@ def together(group: np.ndarray) -> set[frozenset[int]]:  # type: ignore[type-arg
     return {frozenset(np.flatnonzero(group == g).tolist()) for g in set(group.tolist())}
 
 
-@given(seeds)
+@given(seeds, ways)
 @examples(5)
-def test_compiled_cuts_are_plain_cuts(seed):  # type: ignore[no-untyped-def]
+def test_compiled_cuts_are_plain_cuts(seed, by):  # type: ignore[no-untyped-def]
     """The same halves in the same order, and the same nodes uncut, at every depth."""
     rng = np.random.default_rng(seed)
     table = drawn_table(rng, 70)
     columns, people = columns_of(table), people_of(table)
-    plain, compiled = (make(columns, people.combination) for make in (_plain_cut, _compiled_cut))
+    plain, compiled = (make(columns, people.combination, by) for make in (_plain_cut, _compiled_cut))
     size = 2 ** int(rng.integers(1, 5))
     nodes = rng.integers(0, table.records, (3, size)).astype(np.int32)
     while nodes.shape[1] > 1:
@@ -107,9 +108,9 @@ def test_compiled_cuts_are_plain_cuts(seed):  # type: ignore[no-untyped-def]
         nodes = halves
 
 
-@given(seeds, requirements)
+@given(seeds, requirements, ways)
 @examples(3)
-def test_halves_are_what_the_decision_says(seed, principles):  # type: ignore[no-untyped-def]
+def test_halves_are_what_the_decision_says(seed, principles, by):  # type: ignore[no-untyped-def]
     """Samples, draws, columns, ties and verdicts, as the oracle reads decision 41; compiled or not."""
     rng = np.random.default_rng(seed)
     table = drawn_table(rng, 24)
@@ -119,10 +120,10 @@ def test_halves_are_what_the_decision_says(seed, principles):  # type: ignore[no
     bits = {"drawn": rng.permutation(table.records), "ties": rng.permutation(table.records)}
     expected = oracle.halve(
         quasi_of(table), people.value.tolist(), judge_of(principles, people.whole), least=least_of(principles),
-        drawn=bits["drawn"].tolist(), ties=bits["ties"].tolist(),
+        drawn=bits["drawn"].tolist(), ties=bits["ties"].tolist(), by=by,
     )  # fmt: skip
     for compiled in (True, False):
-        halves = halve(columns_of(table), people, principles, **bits, compiled=compiled)
+        halves = halve(columns_of(table), people, principles, **bits, by=by, compiled=compiled)
         assert together(halves.group) == expected
         assert halves.groups == len(expected)
 

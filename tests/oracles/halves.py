@@ -77,8 +77,12 @@ def members(values: Sequence[int], plan: Plan, drawn: Sequence[Person]) -> list[
     return found
 
 
-def cut(columns: Sequence[Quasi], node: Sequence[Person]) -> tuple[list[Person], list[Person]] | None:
-    """The two halves of a node in which people stand in the order of ties; None where they are all alike."""
+def cut(columns: Sequence[Quasi], node: Sequence[Person], by: str) -> tuple[list[Person], list[Person]] | None:
+    """The two halves of a node in which people stand in the order of ties; None where they are all alike.
+
+    The column is the first one for which the boxes of both halves are smallest ("area"), or of which the node spans the
+    largest part ("range"); both are compared to nine digits.
+    """
     best, halves = -1, None
     for column in columns:
         ordered = sorted(node, key=column.key)  # stable
@@ -86,34 +90,37 @@ def cut(columns: Sequence[Quasi], node: Sequence[Person]) -> tuple[list[Person],
         if column.key(ordered[0]) == column.key(ordered[-1]):
             continue
         logs = [math.log(column.span(part)) for part in (node, low, high)]
-        gain = math.floor((2 * logs[0] - (logs[1] + logs[2])) * 1e9 + 0.5)
+        gained = 2 * logs[0] - (logs[1] + logs[2])
+        if by == "range":
+            gained = (column.span(node) - 1) / max(sum(column.inside) - 1, 1)
+        gain = math.floor(gained * 1e9 + 0.5)
         if gain > best:
             best, halves = gain, ([p for p in node if p in low], [p for p in node if p in high])
     return halves
 
 
 def leaves(
-    columns: Sequence[Quasi], values: Sequence[int], node: list[Person], depth: int, judge: Judge
+    columns: Sequence[Quasi], values: Sequence[int], node: list[Person], depth: int, judge: Judge, by: str
 ) -> Iterator[frozenset[Person]]:
     """The groups that a node ends in."""
-    halves = cut(columns, node) if depth else None
+    halves = cut(columns, node, by) if depth else None
     if halves is None or not all(judge(Counter(values[p] for p in half)) for half in halves):
         yield frozenset(node)
         return
     for half in halves:
-        yield from leaves(columns, values, half, depth - 1, judge)
+        yield from leaves(columns, values, half, depth - 1, judge, by)
 
 
 def halve(
     columns: Sequence[Quasi], values: Sequence[int], judge: Judge, *, least: int, drawn: Sequence[Person],
-    ties: Sequence[Person],
+    ties: Sequence[Person], by: str,
 ) -> set[frozenset[Person]]:  # fmt: skip
     """Who is together."""
     plan = samples(Counter(values), least, judge)
     together: set[frozenset[Person]] = set()
     for sample, (_, depth) in zip(members(values, plan, drawn), plan, strict=True):
         node = [p for p in ties if p in sample]
-        together |= set(leaves(columns, values, node, depth, judge))
+        together |= set(leaves(columns, values, node, depth, judge, by))
     return together
 
 
