@@ -9,8 +9,8 @@ groups only. Everybody's belief must keep the promise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -219,38 +219,39 @@ def _largest_shares(shown: Ints, codes: dict[object, int], values: int) -> Ints:
 
 # -- the publisher itself ------------------------------------------------------------------------------------------
 
-Publisher = Callable[[Case, World, Ints, Ints], Ints]
-"""The group of each person that the publisher makes of a world, given who is drawn first and the order of ties."""
+Publisher = Callable[[Case, World], Ints]
+"""The group of each person that the publisher makes of a world."""
 
 
-def publish(case: Case, world: World, drawn: Ints, ties: Ints, *, compiled: bool = False) -> Ints:
-    """By the search itself."""
-    people = People(np.arange(case.people), world.astype(np.int64), case.whole)
-    return halve(case.columns, people, case.principles, drawn=drawn, ties=ties, by=case.by, compiled=compiled).group
-
-
-def replayed(case: Case, rng: np.random.Generator, publisher: Publisher = partial(publish, compiled=False)) -> Outcome:
-    """The same as `bits_known`, with the publisher run in every world, and fractions of lists."""
-    ties = rng.permutation(case.people)
+def replayed(case: Case, rng: np.random.Generator, *, compiled: bool = False) -> Outcome:
+    """The same as `bits_known`, with the search itself run in every world."""
     plan = samples(case)
     members = _draw(case.value, plan, rng.permutation(case.people))
+    ties, drawn = rng.permutation(case.people), np.concatenate(members)
+
+    def publish(case: Case, world: World) -> Ints:
+        people = People(np.arange(case.people), world.astype(np.int64), case.whole)
+        return halve(case.columns, people, case.principles, drawn=drawn, ties=ties, by=case.by, compiled=compiled).group
+
+    return run_in_all(case, publish, fitting(plan, members))
+
+
+def run_in_all(case: Case, publisher: Publisher, worlds: World) -> Outcome:
+    """Belief against share when the publisher is run in each of these worlds, which are equally likely."""
     seen: dict[object, list[World]] = {}
-    drawn = np.concatenate(members)
-    worlds = fitting(plan, members)
     for world in worlds:
-        group = publisher(case, world, drawn, ties)
-        people = [np.flatnonzero(group == g) for g in np.unique(group)]
-        seen.setdefault(frozenset((*p.tolist(), -1, *sorted(world[p].tolist())) for p in people), []).append(world)
+        group = publisher(case, world)
+        people = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
+        seen.setdefault(frozenset((*p, -1, *sorted(world[p].tolist())) for p in people), []).append(world)
     worst = [_worst(release, np.array(fit), len(case.whole.joint)) for release, fit in seen.items()]
     return Outcome(len(worlds), len(seen), max(worst))
 
 
-def _worst(release: object, fit: World, values: int):  # type: ignore[no-untyped-def]
+def _worst(release: Any, fit: World, values: int) -> Fraction:
     belief, total = believed(np.zeros(len(fit), dtype=np.int64), fit, values)
     share, size = np.zeros_like(belief), np.ones((1, belief.shape[1], 1), dtype=np.int64)
-    for group in release:  # type: ignore[attr-defined]
+    for group in release:
         half = len(group) // 2
         people, own = list(group[:half]), list(group[half + 1 :])
         share[0, people], size[0, people] = np.bincount(own, minlength=values), half
     return excess(belief, total[:, None, None], share, size)
-
