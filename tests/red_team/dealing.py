@@ -56,7 +56,7 @@ def literal(value: World, l: int) -> dict[tuple[tuple[int, ...], tuple[int, ...]
 
 
 def anatomy(case: Case) -> Outcome | None:
-    """Belief against share where everybody's bucket is published, and whether all worlds that fit are equally likely."""
+    """Belief against share where everybody's bucket is published; all worlds that fit must be equally likely."""
     l = l_of(case)
     if l is None:
         return None
