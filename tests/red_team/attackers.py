@@ -59,12 +59,12 @@ class Linked(NamedTuple):
 def linked(case: Case, rng: np.random.Generator) -> Linked:
     """Two releases of the same table by halves, with independent bits, both known to the attacker."""
     shown = [released(case, rng) for _ in range(2)]
-    everything = arrangements(tuple(case.histogram.tolist()))
+    everything = arrangements(case.histogram)
     possible = np.ones(len(everything), dtype=bool)
     for one in shown:
         possible &= _among(everything, one.worlds)
     worlds = everything[possible]
-    belief, total = believed(np.zeros(len(worlds), dtype=np.int64), worlds, len(case.whole.joint))
+    belief, total = believed(np.zeros(len(worlds), dtype=np.int64), worlds, case.values.joint)
     kept = case.hold(belief[0] * 1000, case.promises).all()
     shares = [Fraction(int(h.max()), int(h.sum())) for one in shown for h in one.histogram]
     return Linked(not kept, max(shares), Fraction(int(belief.max()), int(total[0])))

@@ -23,6 +23,7 @@ from jali.search.mondrian.plan import Columns, columns_of
 from red_team.worlds import number_of_worlds
 
 BY = get_args(By)
+PEOPLE = (2, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 8, 8, 8)  # a table has one of these
 MOST_WORLDS = 2520
 """Tables with more worlds are not drawn."""
 TREES = (
@@ -33,12 +34,35 @@ VALUE_TREE = (np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1]), np.array([0, 0, 0,
 """A tree over four sensitive values: the first two are siblings, and so are the last two."""
 
 
+class Values(NamedTuple):
+    """The sensitive columns of a table."""
+
+    kind: str  # "one", "several" columns, or "presence"
+    joint: int  # joint values
+
+    @property
+    def sensitive(self) -> tuple[Sensitive, ...]:
+        if self.kind == "presence":
+            return (Sensitive(PRESENCE, (ABSENT, PRESENT)),)
+        if self.kind == "several":
+            return tuple(Sensitive(name, ("v0", "v1")) for name in ("d", "e"))
+        labels = tuple(f"v{v}" for v in range(self.joint))
+        return (Sensitive("d", labels, ordered=True, tree=VALUE_TREE if self.joint == 4 else ()),)
+
+    def counts(self, histogram: Ints, whole: Counts | None = None) -> Counts:
+        """Counts of a matrix, groups × joint values."""
+        several = self.kind == "several"
+        joint = np.array([[a, b] for a in range(2) for b in range(2)]) if several else np.arange(self.joint)[:, None]
+        group, value = np.nonzero(histogram)
+        return Counts(len(histogram), group, value, histogram[group, value], self.sensitive, joint, None, whole)
+
+
 class Case(NamedTuple):
     """A small table and what is promised about it."""
 
     columns: Columns
     value: Ints  # (people,) the true world
-    whole: Counts  # everybody as one group
+    values: Values
     principles: tuple[Principle, ...]
     by: By = "area"  # which column is cut
 
@@ -47,9 +71,14 @@ class Case(NamedTuple):
         return len(self.value)
 
     @property
-    def histogram(self) -> Ints:
-        """(values,)"""
-        return np.bincount(self.value, minlength=len(self.whole.joint)).astype(np.int64)
+    def histogram(self) -> tuple[int, ...]:
+        """How many people have each joint value."""
+        return tuple(np.bincount(self.value, minlength=self.values.joint).tolist())
+
+    @property
+    def whole(self) -> Counts:
+        """Everybody as one group."""
+        return self.values.counts(np.array([self.histogram]))
 
     @property
     def promises(self) -> tuple[Principle, ...]:
@@ -58,10 +87,27 @@ class Case(NamedTuple):
 
     def hold(self, histogram: Ints, principles: tuple[Principle, ...]) -> Bools:
         """The verdict on each row of a matrix, groups × values."""
-        group, value = np.nonzero(histogram)
-        whole = self.whole
-        n = histogram[group, value]
-        return hold(principles, Counts(len(histogram), group, value, n, whole.sensitive, whole.joint, None, whole))
+        return hold(principles, self.values.counts(histogram, self.whole))
+
+    def verdicts(self, histogram: Ints) -> Bools:
+        """Whether each group keeps every promise; the last axis is that of the values, the others stay."""
+        stride = np.cumprod([1, *(n + 1 for n in self.histogram[:-1])])
+        return _verdicts(self.values, self.histogram, self.principles)[histogram @ stride]
+
+
+@cache
+def _whole_holds(values: Values, histogram: tuple[int, ...], principles: tuple[Principle, ...]) -> bool:
+    return bool(hold(principles, values.counts(np.array([histogram])))[0])
+
+
+@cache
+def _verdicts(values: Values, histogram: tuple[int, ...], principles: tuple[Principle, ...]) -> Bools:
+    """The verdict on every group that can be made of these people, the first value counted fastest.
+
+    A group is judged by itself: halves refuse principles that look at all groups at once.
+    """
+    every = np.indices([n + 1 for n in reversed(histogram)]).reshape(len(histogram), -1)[::-1].T
+    return hold(principles, values.counts(every, values.counts(np.array([histogram]))))
 
 
 Draw = Callable[[np.random.Generator], Principle]
@@ -93,32 +139,26 @@ PRINCIPLES: dict[str, Draw] = {
 def drawn(rng: np.random.Generator, principle: str) -> Case:
     """A table whose whole keeps a promise of this sort."""
     while True:
-        n = int(rng.choice([2, 3, 4, 5, 6, 7, 8], p=[0.02, 0.08, 0.2, 0.2, 0.2, 0.15, 0.15]))
-        values, sensitive, joint = _values(rng, principle)
-        value = rng.choice(values, n, p=rng.dirichlet(np.full(values, 2.0)))
+        n = PEOPLE[int(rng.integers(len(PEOPLE)))]
+        values = _values(rng, principle)
+        value = np.searchsorted(np.cumsum(rng.dirichlet(np.full(values.joint, 2.0)))[:-1], rng.random(n))
         if principle == "multi-attribute distinct" and n == 8:
             value = rng.permutation(np.repeat(np.arange(4), 2))  # the smallest table that can be cut
-        if number_of_worlds(np.bincount(value)) > MOST_WORLDS:
+        k, by = int(rng.integers(1, 3)), BY[int(rng.integers(2))]
+        asked = (PRINCIPLES[principle](rng), jali.KAnonymity(k))[:k]
+        case = Case(_columns(rng, n), value, values, asked, by)
+        if sum(m > 0 for m in case.histogram) < 2 or number_of_worlds(case.histogram) > MOST_WORLDS:
             continue
-        entry, count = np.unique(value, return_counts=True)
-        whole = Counts(1, np.zeros_like(entry), entry, count.astype(np.int64), sensitive, joint)
-        asked = (PRINCIPLES[principle](rng),)
-        if len(entry) > 1 and hold(asked, whole).all():
-            k, by = int(rng.choice([1, 2])), BY[int(rng.integers(2))]
-            return Case(_columns(rng, n), value, whole, (*asked, jali.KAnonymity(k)) if k > 1 else asked, by)
+        if _whole_holds(values, case.histogram, asked):
+            return case
 
 
-def _values(rng: np.random.Generator, principle: str) -> tuple[int, tuple[Sensitive, ...], Ints]:
-    """How many joint values there are, the sensitive columns, and the values of each in each joint value."""
+def _values(rng: np.random.Generator, principle: str) -> Values:
     if principle == "δ-presence":
-        return 2, (Sensitive(PRESENCE, (ABSENT, PRESENT)),), np.arange(2)[:, None]
+        return Values("presence", 2)
     if principle.startswith("multi-attribute"):
-        joint = np.array([[a, b] for a in range(2) for b in range(2)])
-        return 4, tuple(Sensitive(name, ("v0", "v1")) for name in ("d", "e")), joint
-    values = 4 if principle == "t-closeness, hierarchical" else int(rng.integers(2, 5))
-    tree = VALUE_TREE if values == 4 else ()
-    labels = tuple(f"v{v}" for v in range(values))
-    return values, (Sensitive("d", labels, ordered=True, tree=tree),), np.arange(values)[:, None]
+        return Values("several", 4)
+    return Values("one", 4 if principle == "t-closeness, hierarchical" else int(rng.integers(2, 5)))
 
 
 def _columns(rng: np.random.Generator, n: int) -> Columns:

@@ -23,8 +23,11 @@ from red_team.worlds import Outcome, World, arrangements, believed, excess, numb
 
 def l_of(case: Case) -> int | None:
     """How many different values a bucket needs; None where the people cannot be dealt so."""
-    l = max(needed(p, case.people) for p in case.principles)
+    l = max(_needed(p, case.people) for p in case.principles)
     return l if l <= reach(case.value) else None
+
+
+_needed = cache(needed)
 
 
 @cache
@@ -60,7 +63,7 @@ def anatomy(case: Case) -> Outcome | None:
     l = l_of(case)
     if l is None:
         return None
-    histogram = tuple(case.histogram.tolist())
+    histogram = case.histogram
     releases, worst, even = _known(histogram, l)
     broken = int((~case.hold(dealt(histogram, l)[2], case.promises)).sum())
     return Outcome(number_of_worlds(histogram), releases, worst, broken + (0 if even else releases))
@@ -85,7 +88,7 @@ def angel(case: Case, bucket: Ints) -> Outcome | None:
     l = l_of(case)
     if l is None:
         return None
-    histogram = tuple(case.histogram.tolist())
+    histogram = case.histogram
     worlds, batches, contents = dealt(histogram, l)
     many = len(contents)
     members = (batches[:, :, None] == np.arange(many)).astype(np.int64)  # (ways, people, batches)

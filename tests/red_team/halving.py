@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jali.principles.base import Principle
 from jali.principles.counts import Bools, Ints
 from jali.search.halves import People, Sample, _draw, _plain_cut, halve, samples_of
-from red_team.cases import Case
+from red_team.cases import Case, Values
 from red_team.worlds import Outcome, World, arrangements, believed, divisions, excess, numbered, orders
 
 
@@ -37,16 +39,19 @@ class Leaves(NamedTuple):
 
 def samples(case: Case) -> list[Sample]:
     """How the people are drawn: as the publisher does."""
-    return samples_of(case.histogram, least(case), case.principles, case.whole)
+    return _samples(case.values, case.histogram, case.principles)
 
 
-def least(case: Case) -> int:
-    return max(1, *(p.least_size() for p in case.principles))
+@cache
+def _samples(values: Values, histogram: tuple[int, ...], principles: tuple[Principle, ...]) -> list[Sample]:
+    people = np.array(histogram)
+    least = max(1, *(p.least_size() for p in principles))
+    return samples_of(people, least, principles, values.counts(people[None, :]))
 
 
 def bits_known(case: Case, rng: np.random.Generator) -> Outcome:
     """Belief against share in every release that these random bits can lead to."""
-    n, values = case.people, len(case.whole.joint)
+    n, values = case.people, case.values.joint
     plan = samples(case)
     members = _draw(case.value, plan, rng.permutation(n))
     ties = rng.permutation(n)
@@ -65,7 +70,7 @@ def bits_known(case: Case, rng: np.random.Generator) -> Outcome:
         here = is_leaf[first, at]
         share[np.ix_(here, people)] = histogram[first[here], at][:, None, :]
         size[np.ix_(here, people)] = len(people)
-    kept = case.hold(histogram[first][is_leaf[first]], case.principles)
+    kept = case.verdicts(histogram[first][is_leaf[first]])
     worst = excess(belief, total[:, None, None], share, size[:, :, None])
     return Outcome(len(worlds), len(first), worst, int((~kept).sum()))
 
@@ -83,26 +88,19 @@ def tree(case: Case, in_turn: Ints, depth: int) -> list[Level]:
 
 def leaves_of(case: Case, levels: Sequence[Level], worlds: World) -> Leaves:
     """The groups in each world."""
-    values = np.arange(len(case.whole.joint))
+    values = np.arange(case.values.joint)
     active = np.ones((len(worlds), 1), dtype=bool)
     counted = [(worlds[:, level.nodes][..., None] == values).sum(axis=2) for level in levels]  # (worlds, nodes, values)
     is_leaf = []
     for depth, level in enumerate(levels):
         cut = np.zeros_like(active)
         if depth + 1 < len(levels):
-            held = verdicts(case, counted[depth + 1]).reshape(len(worlds), -1, 2).all(axis=2)
+            held = case.verdicts(counted[depth + 1]).reshape(len(worlds), -1, 2).all(axis=2)
             cut = active & held & ~level.alike
         is_leaf.append(active & ~cut)
         active = np.repeat(cut, 2, axis=1)
     node = [people for level in levels for people in level.nodes]
     return Leaves(node, np.concatenate(is_leaf, axis=1), np.concatenate(counted, axis=1))
-
-
-def verdicts(case: Case, histogram: Ints) -> Bools:
-    """Whether each histogram keeps every promise; the last axis is that of the values."""
-    rows = histogram.reshape(-1, histogram.shape[-1])
-    number, first = numbered([*rows.T])
-    return case.hold(rows[first], case.principles)[number].reshape(histogram.shape[:-1])
 
 
 def fitting(plan: Sequence[Sample], members: Sequence[Ints]) -> World:
@@ -142,11 +140,11 @@ def bits_unknown(case: Case, alike: Ints) -> Outcome:
     shown = np.concatenate([np.pad(row.shown, ((0, 0), (widest - row.shown.shape[1], 0))) for row in joined])
     worlds, weight = (np.concatenate([row[at] for row in joined]) for at in (1, 2))
     key, first = numbered([*shown.T])
-    belief, total = believed(key, worlds, len(case.whole.joint), weight)
+    belief, total = believed(key, worlds, case.values.joint, weight)
     kept = case.hold(belief.reshape(-1, belief.shape[2]) * 1000, case.promises).reshape(belief.shape[:2]).all(axis=1)
-    largest = _largest_shares(shown[first], codes, len(case.whole.joint))
+    largest = _largest_shares(shown[first], codes, case.values.joint)
     worst = excess(belief, total[:, None, None], largest[:, None, :, 0], largest[:, None, :, 1])
-    return Outcome(len(arrangements(tuple(case.histogram.tolist()))), len(first), worst, int((~kept).sum()))
+    return Outcome(len(arrangements(case.histogram)), len(first), worst, int((~kept).sum()))
 
 
 def sizes_of(plan: Sequence[Sample]) -> tuple[int, ...]:
@@ -229,8 +227,10 @@ def replayed(case: Case, rng: np.random.Generator, *, compiled: bool = False) ->
     members = _draw(case.value, plan, rng.permutation(case.people))
     ties, drawn = rng.permutation(case.people), np.concatenate(members)
 
+    whole = case.whole
+
     def publish(case: Case, world: World) -> Ints:
-        people = People(np.arange(case.people), world.astype(np.int64), case.whole)
+        people = People(np.arange(case.people), world.astype(np.int64), whole)
         return halve(case.columns, people, case.principles, drawn=drawn, ties=ties, by=case.by, compiled=compiled).group
 
     return run_in_all(case, publish, fitting(plan, members))
@@ -243,7 +243,7 @@ def run_in_all(case: Case, publisher: Publisher, worlds: World) -> Outcome:
         group = publisher(case, world)
         people = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
         seen.setdefault(frozenset((*p, -1, *sorted(world[p].tolist())) for p in people), []).append(world)
-    worst = [_worst(release, np.array(fit), len(case.whole.joint)) for release, fit in seen.items()]
+    worst = [_worst(release, np.array(fit), case.values.joint) for release, fit in seen.items()]
     return Outcome(len(worlds), len(seen), max(worst))
 
 

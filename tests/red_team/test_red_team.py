@@ -9,11 +9,11 @@ import pytest
 
 import jali
 from jali import disclosure
-from jali.principles.counts import Counts, Ints, Sensitive
+from jali.principles.counts import Ints
 from jali.search.mondrian.plan import Columns
 from oracles.often import repeated
 from red_team import attackers, dealing, halving
-from red_team.cases import Case, drawn
+from red_team.cases import Case, Values, drawn
 from red_team.page import between
 from red_team.pairs import HALVED, PAIRS, attack
 from red_team.worlds import World, arrangements, number_of_worlds
@@ -45,11 +45,7 @@ def one_column(x: tuple[int, ...], value: list[int], *principles: jali.Principle
         place=np.array([x], dtype=np.int32), tree=np.array([False]), width=np.array([width]), size=np.array([width]),
         offset=np.array([0]), node=rank, leaves=np.ones_like(rank),
     )  # fmt: skip
-    count = np.bincount(value)
-    entry = np.arange(len(count))
-    sensitive = (Sensitive("d", tuple(f"v{v}" for v in entry)),)
-    whole = Counts(1, np.zeros_like(entry), entry, count.astype(np.int64), sensitive, entry[:, None])
-    return Case(column, np.array(value), whole, principles)
+    return Case(column, np.array(value), Values("one", max(value) + 1), principles)
 
 
 def unequal_halves(case: Case, world: World) -> Ints:
@@ -59,7 +55,7 @@ def unequal_halves(case: Case, world: World) -> Ints:
     def cut(people: Ints) -> None:
         middle = len(people) // 2
         parts = [people[:middle], people[middle:]]
-        counts = np.stack([np.bincount(world[part], minlength=len(case.whole.joint)) for part in parts])
+        counts = np.stack([np.bincount(world[part], minlength=case.values.joint) for part in parts])
         if middle and case.hold(counts, case.principles).all():
             group[parts[1]] = group.max() + 1
             for part in parts:
@@ -73,7 +69,7 @@ def bands(case: Case, world: World) -> Ints:
     """The finest of bands of 2, of 4 and everybody together that holds: a lattice of one column."""
     for width in (1, 2, 4):
         group = np.unique(case.columns.place[0] // width, return_inverse=True)[1].reshape(-1)
-        counts = np.zeros((int(group.max()) + 1, len(case.whole.joint)), dtype=np.int64)
+        counts = np.zeros((int(group.max()) + 1, case.values.joint), dtype=np.int64)
         np.add.at(counts, (group, world), 1)
         if case.hold(counts, case.principles).all():
             return group
