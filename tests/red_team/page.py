@@ -1,8 +1,14 @@
-"""The red team's table, for a terminal and for a page."""
+"""The red team's table, for a terminal and for a page.
+
+As a command it puts what another command prints into a page, between the two markers of a name:
+`python -m benchmarks transparency | PYTHONPATH=tests python -m red_team.page docs/transparency.md cost`.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from red_team.pairs import Result
 
@@ -45,3 +51,14 @@ def between(page: str, name: str, content: str) -> str:
     if not found or not ended:
         raise ValueError(f"the page has no markers {begin} and {end}")
     return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+def main(page: str, name: str) -> None:
+    """Replace a block of a page by what is read."""
+    path = Path(page)
+    block = f"```text\n{sys.stdin.read().rstrip()}\n```"
+    path.write_text(between(path.read_text(encoding="utf-8"), name, block), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

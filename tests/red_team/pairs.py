@@ -16,7 +16,8 @@ from red_team.worlds import Outcome
 INTEGRATED = 20
 """Of this many tables, one is also tried by an attacker who does not know the bits, where it is small enough."""
 LITERAL = 100
-"""Of this many tables, one is also tried by running the publisher in every world."""
+"""Of this many tables, one is also tried by running the publisher in every world, where these are few."""
+FEW_WORLDS = 300  # in which the publisher is run one by one
 SMALL = 6  # people, where all orders of ties are listed
 
 DEALT = ("distinct diversity", "frequency diversity", "(c, 0)-safety", "(c, 1)-safety")
@@ -71,7 +72,7 @@ def _halved(pair: tuple[str, str], rng: np.random.Generator, table: int) -> Resu
     case = _suitable(rng, pair[1], _can_be_cut)
     outcome = halving.bits_known(case, rng)
     result = _of(pair, outcome)
-    if table % LITERAL == 0:
+    if table % LITERAL == 0 and outcome.worlds <= FEW_WORLDS:
         state = rng.bit_generator.state
         known = halving.bits_known(case, rng)
         rng.bit_generator.state = state
