@@ -18,6 +18,7 @@ from benchmarks import (
     quality,
     report,
     search,
+    transparency,
 )
 
 BENCHMARKS = {
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,
+    "transparency": transparency.run,
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 
-from red_team.page import between, markdown, text
+from red_team.others import CLASSIFIED, LINKED, SEVERAL, classified, several
+from red_team.page import HEAD, between, cells, markdown, text
 from red_team.pairs import PAIRS, Result, attack
 
 CHUNK = 250  # tables that a process tries at a time
@@ -25,21 +27,30 @@ def main() -> int:
     parser.add_argument("--page", type=Path, help="a page in which the table is replaced")
     given = parser.parse_args()
     started = time.perf_counter()
-    pairs = [pair for pair in PAIRS if given.method in ("", pair[0])]
-    results = {pair: Result(*pair) for pair in pairs}
-    chunks = [range(first, min(first + CHUNK, given.tables)) for first in range(0, given.tables, CHUNK)]
-    tasks = [(pair, given.seed, chunk) for pair in pairs for chunk in chunks]
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
-        for result in pool.map(attack, *zip(*tasks, strict=True)):
-            results[result[:2]] += result
-            print(".", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    print(text(list(results.values())))
+        results = replays(pool, [p for p in PAIRS if given.method in ("", p[0])], given.seed, given.tables)
+        two = list(pool.map(several, LINKED, repeat(given.seed), repeat(max(given.tables // 5, 1))))
+        learnt = pool.submit(classified).result()
+    blocks = {"red team": (HEAD, cells(results)), "two releases": (SEVERAL, two), "classifier": (CLASSIFIED, learnt)}
+    for name, (head, rows) in blocks.items():
+        print(f"{name}\n\n{text(head, rows)}\n")
+        if given.page is not None:
+            page = given.page.read_text(encoding="utf-8")
+            given.page.write_text(between(page, name, markdown(head, rows)), encoding="utf-8")
     print(f"{time.perf_counter() - started:.0f} s; seed {given.seed}")
-    if given.page is not None:
-        page = given.page.read_text(encoding="utf-8")
-        given.page.write_text(between(page, "red team", markdown(list(results.values()))), encoding="utf-8")
-    return 0 if all(result.is_clean for result in results.values()) else 1
+    return 0 if all(result.is_clean for result in results) else 1
+
+
+def replays(pool: Executor, pairs: list[tuple[str, str]], seed: int, tables: int) -> list[Result]:
+    """What became of so many tables of each pair."""
+    results = {pair: Result(*pair) for pair in pairs}
+    chunks = [range(first, min(first + CHUNK, tables)) for first in range(0, tables, CHUNK)]
+    tasks = [(pair, seed, chunk) for pair in pairs for chunk in chunks]
+    for result in pool.map(attack, *zip(*tasks, strict=True)):
+        results[result[:2]] += result
+        print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return list(results.values())
 
 
 if __name__ == "__main__":

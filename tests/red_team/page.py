@@ -29,18 +29,17 @@ def cells(results: Sequence[Result]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def text(results: Sequence[Result]) -> str:
+def text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned columns."""
-    rows = [list(HEAD), *cells(results)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
-    return "\n".join("  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in
-                               enumerate(zip(row, widths, strict=True))) for row in rows)  # fmt: skip
+    every = [head, *rows]
+    widths = [max(len(row[i]) for row in every) for i in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in every)
 
 
-def markdown(results: Sequence[Result]) -> str:
-    """A table of a page."""
-    rows = [list(HEAD), ["---", "---", *["---:"] * (len(HEAD) - 2)], *cells(results)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of a page; figures stand to the right."""
+    sides = ["---:" if rows[0][i][-1:].isdigit() or rows[0][i][-1:] in ("", "%") else "---" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, sides, *rows))
 
 
 def between(page: str, name: str, content: str) -> str:
