@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.principles.counts import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints
 from jali.search.halves import _draw
 from red_team.cases import Case
 from red_team.dealing import dealt

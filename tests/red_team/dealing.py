@@ -14,9 +14,10 @@ from functools import cache
 
 import numpy as np
 
+from jali.core.arrays import Ints
 from jali.principles import Safety
-from jali.principles.counts import Ints
-from jali.search.anatomy import deal, needed, reach
+from jali.principles.base import Principle
+from jali.search.batches import deal, reach
 from red_team.cases import Case
 from red_team.worlds import Outcome, World, arrangements, believed, excess, number_of_worlds, numbered, orders
 
@@ -27,7 +28,9 @@ def l_of(case: Case) -> int | None:
     return l if l <= reach(case.value) else None
 
 
-_needed = cache(needed)
+@cache
+def _needed(principle: Principle, people: int) -> int:
+    return principle.dealt_by(people)
 
 
 @cache

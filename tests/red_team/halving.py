@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jali.core.arrays import Bools, Ints
 from jali.principles.base import Principle
-from jali.principles.counts import Bools, Ints
 from jali.search.halves import People, Sample, _draw, _plain_cut, halve, samples_of
 from red_team.cases import Case, Values
 from red_team.worlds import Outcome, World, arrangements, believed, divisions, excess, numbered, orders

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import jali
+from jali.core.arrays import Ints
 from jali.principles.base import Principle
-from jali.principles.counts import Ints
 from jali.search.halves import People, halve
 from jali.search.mondrian.mondrian import mondrian
 from jali.search.mondrian.plan import columns_of, items_of

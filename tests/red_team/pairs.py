@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jali.principles.counts import Ints
+from jali.core.arrays import Ints
 from red_team import dealing, halving
 from red_team.cases import Case, drawn
 from red_team.worlds import Outcome

@@ -9,7 +9,7 @@ import pytest
 
 import jali
 from jali import disclosure
-from jali.principles.counts import Ints
+from jali.core.arrays import Ints
 from jali.search.mondrian.plan import Columns
 from oracles.often import repeated
 from red_team import attackers, dealing, halving

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.principles.counts import Ints
+from jali.core.arrays import Ints
 
 World = NDArray[np.int8]
 
