@@ -19,6 +19,7 @@ from benchmarks import (
     quality,
     report,
     search,
+    transparency,
 )
 
 BENCHMARKS = {
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,
+    "transparency": transparency.run,
 }
 
 
