@@ -10,9 +10,10 @@ import numpy as np
 from jali.core.progress import Step
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Table
-from jali.principles.base import Combined, Principle, hold, principles_of
+from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Bools, Counts, Ints
 from jali.search.common import require_feasible
+from jali.search.gate import judged, judged_alone
 from jali.search.mondrian.plan import columns_of
 
 MOST_BITS = 62  # of a place on the curve
@@ -134,10 +135,7 @@ def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -
         people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
         person=None if people.person is None else people.person[place],
     )  # fmt: skip
-    verdict = np.ones(len(length), dtype=bool)
-    for principle in principles:
-        verdict &= principle.alone(there)
-    return np.asarray(verdict.reshape(-1, 2).all(axis=1))
+    return np.asarray(judged_alone(principles, there).reshape(-1, 2).all(axis=1))
 
 
 def _safe_together(
@@ -155,7 +153,7 @@ def _safe_together(
         edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
         length = edges[1:] - edges[:-1]
         pieces = replace(people, groups=len(length), group=np.repeat(np.arange(len(length)), length))
-        held = hold(principles, pieces)
+        held = judged(principles, pieces)
         if held.all():
             break
         failed = np.add.reduceat(~held, np.concatenate([[0], np.cumsum(1 + fresh)[:-1]])) > 0  # by older piece

@@ -14,7 +14,7 @@ from jali.core.progress import Step
 from jali.core.text import html_table
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
-from jali.principles.base import Principle, hold, show
+from jali.principles.base import Principle, show
 from jali.search.common import (
     Partition,
     breaking,
@@ -23,6 +23,7 @@ from jali.search.common import (
     merging_never_breaks,
     require_feasible,
 )
+from jali.search.gate import compare, judged, note
 from jali.search.lattice.costs import METRICS, Bools, Costing, Metric
 from jali.search.lattice.minimal import Levels, below, frontier
 from jali.search.lattice.tally import Roller, Tallies, Tally
@@ -121,7 +122,7 @@ class Lattice:
 
     def failing(self, tally: Tally) -> Bools:
         """Which groups of a node break a promise."""
-        return ~hold(self.principles, self.roller.counts(tally))
+        return ~judged(self.principles, self.roller.counts(tally))
 
     def tally(self, node: Levels) -> Tally:
         """The counts of a node, rolled up from the nearest finer node that is still at hand."""
@@ -143,6 +144,7 @@ class Lattice:
             return True
         tally = self.tallies.rolled(node)
         holds = not bool(self.failing(tally).any())
+        note(lambda: (np.arange(self.roller.bottom.groups), self.roller.numbers(self.roller.bottom, node)[0]), holds)
         if not holds or not self.monotone:
             self.tallies.keep(tally)
         return holds
@@ -188,6 +190,8 @@ class Lattice:
         """
         if metric not in METRICS:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
+        if metric == "kl" or suppress:
+            compare(f"lattice nodes by {metric}")
         costing = Costing(self.table)
         budget = int(suppress * self.table.rows)
         if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
