@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, told
 from jali.principles.base import exact, whole_number
 from jali.principles.counts import Bools, Ints
 from jali.releases.base import Release
 from jali.releases.concealed import Concealed
 from jali.releases.load import release_of
+from jali.risk.attacks.algorithm import algorithm
 from jali.risk.attacks.background import background
 from jali.risk.attacks.linkage import linkage
 from jali.risk.attacks.links import public_table
-from jali.risk.attacks.minimality import minimality
 from jali.risk.attacks.present import presence
 from jali.risk.attacks.scene import Attack, Gallery, Scene, different, percent
 from jali.risk.attacks.seen import Seen
@@ -33,12 +34,14 @@ def attacks(
     sensitive: str | None = None,
     threshold: float | Fraction = 0.95,
     cases: int = 3,
+    time_limit: float = 60,
 ) -> Gallery:
     """Try the known attacks on a release: how many people are exposed by each, and a few cases in words.
 
     Somebody is exposed when the attacker's belief in one value reaches the `threshold`. `public` is a table, frame or
     file with the same quasi-identifiers, in which the attacker looks people up: by default everybody of the original
     for linkage, and for presence the public table of a concealed release that was just made.
+    `time_limit` is how many seconds the attack by somebody who knows the algorithm may take.
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
     found = release_of("attacks", release)
@@ -52,10 +55,19 @@ def attacks(
     hidden = presence(scene, looked_up)
     if isinstance(found, Concealed) and looked_up is not None and hidden.exposed is not None:
         scene = replace(scene, release=found.beside(looked_up))
+    seconds = _seconds(time_limit)
+    known = scene.release._public if isinstance(scene.release, Concealed) else None
     if isinstance(found, Concealed) and not found.of_role("sensitive"):
-        return Gallery(None, float(least), (hidden,))
-    tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), minimality(scene), hidden)
+        return Gallery(None, float(least), (algorithm(scene, known, seconds), hidden))
+    shown = (homogeneity(scene), background(scene), linkage(scene, looked_up))
+    tried = (*shown, algorithm(scene, known, seconds), hidden)
     return Gallery(scene.column.name, float(least), tried)
+
+
+def _seconds(time_limit: object) -> float:
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < math.inf:
+        raise InputError("time_limit is a number of seconds above 0", got=repr(told(time_limit)))
+    return float(time_limit)
 
 
 WHERE = {

@@ -19,6 +19,10 @@ Way = tuple[Row, ...]
 """How the values of a group are spread over its slots: (slots, values)."""
 
 
+DEEPEST = 100
+"""Groups of more slots than this have too many worlds in any case."""
+
+
 class Belief(NamedTuple):
     """What the attacker believes of the people of each slot, and how it was found."""
 
@@ -66,12 +70,27 @@ def ways_of(people: People, group: Ints, most: int) -> list[list[Way]] | None:
     for one in range(int(group.max()) + 1):
         own = np.flatnonzero(group == one)
         histogram, sizes = tuple(counts[own].sum(axis=0).tolist()), tuple(size[own].tolist())
-        ways = list(islice(spreads(histogram, sizes), most // total + 1))
+        if len(own) > DEEPEST and sum(n > 0 for n in histogram) > 1:
+            return None
+        used = [value for value, n in enumerate(histogram) if n]
+        some = islice(spreads(tuple(histogram[value] for value in used), sizes), most // total + 1)
+        ways = [_widened(way, used, len(histogram)) for way in some] if len(used) > 1 else [_alone(histogram, sizes)]
         total *= len(ways)
         if total > most:
             return None
         found.append(ways)
     return found
+
+
+def _widened(way: Way, used: list[int], width: int) -> Way:
+    """A way over some of the values, over all of them."""
+    place = {value: at for at, value in enumerate(used)}
+    return tuple(tuple(row[place[v]] if v in place else 0 for v in range(width)) for row in way)
+
+
+def _alone(histogram: Row, sizes: Row) -> Way:
+    """The only way where everybody has the same value."""
+    return tuple(tuple(size if n else 0 for n in histogram) for size in sizes)
 
 
 def enumerate_worlds(people: People, group: Ints, replay: Replay, ways: list[list[Way]], until: float) -> Belief | None:

@@ -273,7 +273,9 @@ def _angelizing(release: Angel, original: Table, only: Ints) -> list[Replay] | s
     of = (*required, *alike) if method["batches"] == "own" else alike
     shows: tuple[RecodeShow, ...] = ("taxonomy", "set") if method["buckets"] == "recode" else ("taxonomy",)
     target = _of_release(release, only)
-    made = (partial(_batches, required, method["batches"], of, method["buckets"], show) for show in shows)
+    made = (
+        partial(_batches, required, method["batches"], of=of, buckets=method["buckets"], show=show) for show in shows
+    )
     return [Replay(publish, target, OTHER_WAYS) for publish in made]
 
 
@@ -284,7 +286,13 @@ def _buckets(table: Table, of: tuple[Principle, ...], way: str, show: RecodeShow
 
 
 def _batches(
-    required: tuple[Principle, ...], way: str, of: tuple[Principle, ...], buckets: str, show: RecodeShow, table: Table
+    required: tuple[Principle, ...],
+    way: str,
+    table: Table,
+    *,
+    of: tuple[Principle, ...],
+    buckets: str,
+    show: RecodeShow,
 ) -> Hashable:
     """Batches, each by its people in each bucket and its values, and the buckets by their combinations."""
     f, bucket = table.frequencies, _buckets(table, of, buckets, show)

@@ -27,6 +27,9 @@ from jali.risk.attacks.seen import TOLERANCE, Seen, by_combination
 CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 """What stands above every gallery."""
 
+ALIASES = {"minimality": "algorithm"}
+"""Earlier names of attacks."""
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -83,7 +86,7 @@ class Gallery:
         from jali.errors import InputError, nearest
 
         for attack in self.attacks:
-            if attack.name == name:
+            if attack.name == ALIASES.get(name, name):
                 return attack
         raise InputError(f'no attack "{name}"', do=nearest(name, [attack.name for attack in self.attacks]))
 

@@ -1,0 +1,183 @@
+"""Beliefs from a sample of worlds: random walks by exchanges of values that keep every recorded verdict."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jali.kernels.jit import prepare
+from jali.principles.base import Principle
+from jali.principles.counts import Bools, Floats, Ints
+from jali.principles.rules import Rules, rules_of
+from jali.risk.attacks.known import Known
+from jali.risk.attacks.replay import People
+
+if TYPE_CHECKING:
+    from jali.kernels.judge import Desk, Work
+    from jali.kernels.swaps import Ground, State
+
+CHAINS = 4
+ROUNDS = 2_000
+"""So many rounds are made in each half of each walk, fewer where the time does not do."""
+TRIED = 8
+"""Rounds that are made before, to see how long one takes."""
+STANDARD_ERRORS = 5.0
+"""How many standard errors the interval of a belief has on each side."""
+CONVERGED = 1.1
+"""The largest split R-hat of walks that are said to have converged."""
+
+
+class Sampled(NamedTuple):
+    """Beliefs of the slots of some groups."""
+
+    slots: Ints  # (some,) which slots
+    chance: Floats  # (some, values)
+    margin: Floats  # (some, values) half of the interval
+    moved: Bools  # (some,) whether somebody of the slot ever had another value
+    rhat: Floats  # (some,) the split R-hat of the most likely value
+    rounds: int  # of each walk
+
+
+def sample(
+    people: People, known: Known, where: Bools, principles: tuple[Principle, ...], *, seed: int, until: float
+) -> Sampled | None:  # fmt: skip
+    """Walk among the worlds of the groups `where`, (slots,); None where a principle has no compiled form."""
+    f = people.table.frequencies
+    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    compiled = rules_of(principles, whole)
+    if compiled is None:
+        return None
+    from jali.kernels.swaps import judge_all, walk
+
+    prepare(walk, "the walk among worlds")
+    slots = np.flatnonzero(where)
+    ground, states, work, desks = _laid_out(people, known, slots, *compiled)
+    for state, desk in zip(states, desks, strict=True):
+        judge_all(ground, work, desk, state)
+    walks = _Walks(ground, work, states, desks, (len(slots), len(people.judged)), np.random.default_rng(seed))
+    begin = monotonic()
+    walks.run(TRIED)
+    each = (monotonic() - begin) / TRIED
+    length = int(min(ROUNDS, max(TRIED, (until - monotonic()) / (2.5 * max(each, 1e-9)))))
+    walks.run(length // 2)  # forget where they began
+    halves = [walks.run(length) for _ in range(2)]
+    total, squares = (np.concatenate([half[which] for half in halves]) for which in (0, 1))
+    return _estimated(people.size[slots], slots, total, squares, length)
+
+
+class _Walks(NamedTuple):
+    """Several walks, each from the true world, each with random numbers of its own."""
+
+    ground: Ground
+    work: Work
+    states: list[State]
+    desks: list[Desk]
+    shape: tuple[int, int]
+    random: np.random.Generator
+
+    def run(self, rounds: int) -> tuple[Ints, Ints]:
+        """Some rounds of each: the sums of people by slot and value, and of their squares, (walks, slots, values)."""
+        from jali.kernels.swaps import walk
+
+        sums, squares = (np.zeros((CHAINS, *self.shape), dtype=np.int64) for _ in range(2))
+        drawn = self.random.integers(0, 2**31, CHAINS).tolist()
+        with ThreadPoolExecutor(CHAINS) as pool:
+            asked = [
+                pool.submit(walk, self.ground, self.work, desk, state, seed, rounds, sums[c], squares[c])
+                for c, (state, desk, seed) in enumerate(zip(self.states, self.desks, drawn, strict=True))
+            ]
+            for one in asked:
+                one.result()
+        return sums, squares
+
+
+def _estimated(size: Ints, slots: Ints, total: Ints, squares: Ints, length: int) -> Sampled:
+    """Beliefs, their intervals and the split R-hat, from the halves of all walks: (halves, slots, values)."""
+    share = total / (length * size[None, :, None])
+    within = np.maximum(squares / (length * size[None, :, None] ** 2) - share**2, 0).mean(axis=0)
+    chance, between = share.mean(axis=0), share.var(axis=0, ddof=1)
+    margin = STANDARD_ERRORS * np.sqrt(between / len(share))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rhat = np.sqrt(((length - 1) / length * within + between) / within)
+    rhat = np.where(within > 0, rhat, np.where(between > 0, np.inf, 1.0))
+    top = np.argmax(chance, axis=1)[:, None]
+    moved = (total > 0).any(axis=0).sum(axis=1) > 1
+    return Sampled(slots, chance, margin, moved, np.take_along_axis(rhat, top, 1)[:, 0], 2 * length)
+
+
+def _laid_out(
+    people: People, known: Known, slots: Ints, rules: Rules, judged: Ints
+) -> tuple[Ground, list[State], Work, list[Desk]]:
+    """The people of some slots, sorted by group and slot, the parts that these slots are in, and the true world."""
+    from jali.kernels.swaps import Ground, State
+
+    new = np.full(people.slots, -1, dtype=np.int64)
+    new[slots] = np.arange(len(slots))
+    order = np.lexsort((people.slot, known.group[people.slot]))
+    order = order[new[people.slot[order]] >= 0]
+    by_group = np.lexsort((slots, known.group[slots]))  # slots follow each other as their people do
+    rank = np.empty(len(slots), dtype=np.int64)
+    rank[by_group] = np.arange(len(slots))
+    slot = rank[new[people.slot[order]]]
+    group = known.group[people.slot[order]]
+    begin, end = (np.searchsorted(group, group, side=side) for side in ("left", "right"))
+    parts = [(number, part) for number, clause in enumerate(known.clauses) for part in clause]
+    kept = [(number, rank[new[part]]) for number, part in parts]
+    clause = np.array([number for number, _ in kept], dtype=np.int64)
+    members = np.concatenate([own for _, own in kept])
+    where = np.concatenate([[0], np.cumsum([len(own) for _, own in kept])])
+    part_of = np.repeat(np.arange(len(kept)), np.diff(where))
+    by_slot = np.lexsort((part_of, members))
+    value = people.value[order]
+    first = np.searchsorted(slot, np.arange(len(slots) + 1))
+    size_of = np.diff(first)
+    n = np.zeros((len(kept), max(len(judged), 1), rules.reference.shape[1]), dtype=np.int64)
+    held = np.zeros((len(slots), len(people.judged)), dtype=np.int64)
+    np.add.at(held, (slot, value), 1)
+    column = judged[:, people.judged] if len(judged) else np.zeros((1, len(people.judged)), dtype=np.int64)
+    for c in range(len(column)):
+        row, v = np.nonzero(held[members])
+        np.add.at(n, (part_of[row], c, column[c, v]), held[members[row], v])
+    groups = known.group[slots[by_group]]
+    one_group = [number for number, (_, own) in enumerate(kept) if len(np.unique(groups[own])) == 1]
+    ground = Ground(
+        slot, begin, end, first, np.searchsorted(members[by_slot], np.arange(len(slots) + 1)), part_of[by_slot], clause,
+        np.add.reduceat(size_of[members], where[:-1]), column, members, where, np.array(one_group, dtype=np.int64),
+    )  # fmt: skip
+    states = [
+        State(
+            value.copy(),
+            n.copy(),
+            np.zeros(len(kept), dtype=bool),
+            np.zeros(len(known.clauses), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
+        for _ in range(CHAINS)
+    ]
+    return ground, states, _work(rules), [_desk(rules) for _ in range(CHAINS)]
+
+
+def _work(rules: Rules) -> Work:
+    """The rules as the kernel that judges takes them; it looks at nothing else."""
+    from jali.kernels.judge import Work
+
+    none, empty = np.zeros((1, 1), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    place = np.zeros((1, 1), dtype=np.int32)
+    return Work(
+        none, none, place, none, none, rules.rule, rules.bound, rules.counted, rules.reference, empty, empty, empty
+    )
+
+
+def _desk(rules: Rules) -> Desk:
+    """Counts of which every value may be seen."""
+    from jali.kernels.judge import SEEN, Desk
+
+    columns, values = rules.reference.shape
+    counts = np.zeros((4, columns, values), dtype=np.int64)
+    counts[SEEN] = np.arange(values)
+    kinds = np.full(columns, values, dtype=np.int64)
+    none = np.zeros((1, 1), dtype=np.int64)
+    return Desk(counts, kinds, none, none, np.zeros(1, dtype=np.int64))
