@@ -195,11 +195,10 @@ def _told(scene: Scene, found: Found, everybody: int) -> Attack:
     truth = np.zeros((people.slots, len(column)), dtype=np.int64)
     np.add.at(truth, (people.slot, own[people.value]), 1)
     right = int(truth[np.arange(people.slots), top][found.broken].sum())
-    figures: dict[str, int | float] = {
-        "largest belief": float(asked[found.decided].max(initial=0.0)), "people certain": int(size[found.certain].sum()),
-    }  # fmt: skip
+    largest, certain = float(asked[found.decided].max(initial=0.0)), int(size[found.certain].sum())
+    figures: dict[str, int | float] = {"largest belief": largest, "people certain": certain}
     order = sorted(np.flatnonzero(found.broken).tolist(), key=lambda s: (-chance[s, top[s]], s))
-    cases = tuple(_case(scene, found, s, value_name(column.labels[top[s]]), float(chance[s, top[s]])) for s in order)
+    cases = (_case(scene, found, s, value_name(column.labels[top[s]]), float(chance[s, top[s]])) for s in order)
     exposed = int(size[found.broken].sum())
     return Attack(
         "algorithm", ATTACKER, exposed, everybody, right, figures | found.figures, different(cases, scene.cases),
@@ -225,8 +224,9 @@ def _case(scene: Scene, found: Found, slot: int, value: str, belief: float) -> s
 def _held(scene: Scene, group: int, value: str) -> int:
     """How many people of a published group have a value."""
     cells = scene.cells
-    own = (cells.group == group) & np.array([value_name(cells.column.labels[v]) == value for v in cells.value])
-    return int(cells.n[own].sum())
+    here = slice(int(cells.start[group]), int(cells.start[group + 1]))
+    labels = [value_name(cells.column.labels[v]) for v in cells.value[here].tolist()]
+    return int(cells.n[here][np.array(labels) == value].sum())
 
 
 def _published(scene: Scene, public: Table | None) -> float:

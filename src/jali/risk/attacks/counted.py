@@ -15,7 +15,7 @@ from jali.risk.attacks.enumerated import Row, arrangements, spreads
 from jali.risk.attacks.replay import People
 from jali.search.gate import judged_alone
 
-WAYS = 20_000
+WAYS = 1_000
 """How many ways to spread the values of a group over its parts are looked at."""
 CELLS = 2_000
 """The largest table of counts that is filled where parts fail independently of each other."""
@@ -70,7 +70,7 @@ def _spread(
     sums, total = np.zeros(held.shape[1:], dtype=object), 0
     for at in np.flatnonzero(possible).tolist():
         weight = arrangements(ways[at])
-        sums, total = sums + held[at] * weight, total + weight
+        sums, total = sums + held[at].astype(object) * weight, total + weight
     return [[Fraction(int(n), total * size) for n in row] for row, size in zip(sums, sizes, strict=True)]
 
 

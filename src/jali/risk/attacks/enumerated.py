@@ -109,7 +109,7 @@ def enumerate_worlds(people: People, group: Ints, replay: Replay, ways: list[lis
         looked_at += 1
         if replay.same(people.world(world)):
             many = prod(own[one] for own, one in zip(weight, chosen, strict=True))
-            sums, total = sums + world * many, total + many
+            sums, total = sums + world.astype(object) * many, total + many
             survivors.append((world, many))
     size = people.size.tolist()
     if not total:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from jali.risk.attacks.counted import counted
 from jali.risk.attacks.known import Known
 from jali.risk.attacks.replay import People
 from jali.risk.attacks.sampled import CHAINS, CONVERGED, Sampled, sample
+from jali.search.gate import judged_alone
 
 SEED = 0
 """The walks are random, and the same each time: an audit that is repeated says the same."""
@@ -44,50 +47,87 @@ def beliefs_of(people: People, known: Known, principles: tuple[Principle, ...], 
         published, published.copy(), np.zeros_like(published), shown[known.group], np.ones(len(size), dtype=bool),
         np.ones(len(size), dtype=bool), {}, (),
     )  # fmt: skip
-    coupled = _count(people, known, principles, made, shown)
-    figures: dict[str, int | float] = {"verdicts that were kept": len(known.clauses)}
+    verdicts = len(known.clauses)
+    known = _without_fixed(people, known, principles)
+    own, coupled = _clauses(known, groups)
+    counting = _Counting(people, known, principles, made, shown, own)
+    for group in own:
+        coupled[group] = coupled[group] or monotonic() > until or not counting.fill(group)
+    made.counted[:] = ~coupled[known.group]
+    figures: dict[str, int | float] = {"verdicts that were kept": verdicts}
     notes = [f"{one}, so that at least this is learnt" for one in known.least]
     if coupled.any():
         where = coupled[known.group]
         found = sample(people, known, where, principles, seed=SEED, until=until)
         if found is None:
             return "what follows where a promise has no compiled form, in a large table"
-        figures |= _merge(made, found, size)
+        stuck = np.unique(known.group[found.slots[~found.moved]]).tolist()
+        proved = [group for group in stuck if group in own and monotonic() < until and counting.fill(group)]
+        figures |= _merge(made, found, np.isin(known.group[found.slots], proved), size)
         notes += _warn(found, made, size)
     return Learnt(**(vars(made) | {"figures": figures, "notes": tuple(notes)}))
 
 
-def _count(people: People, known: Known, principles: tuple[Principle, ...], made: Learnt, shown: Ints) -> Bools:
-    """Fill in what can be counted group by group, with the clauses about this group alone; the groups that cannot be.
+def _without_fixed(people: People, known: Known, principles: tuple[Principle, ...]) -> Known:
+    """The clauses that say something: a part of whole groups has the same values in every world.
 
-    Where clauses also tie a group to others, what was counted proves what is impossible, and the walks tell the rest.
+    A clause with such a part that fails is fulfilled in every world; one that holds says nothing in its clause.
     """
-    size = people.size
+    slots = np.bincount(known.group)
+    counts, kept = people.counts, []
+    for clause in known.clauses:
+        open_parts, fixed = [], []
+        for part in clause:
+            group, n = np.unique(known.group[part], return_counts=True)
+            (fixed if (n == slots[group]).all() else open_parts).append(part)
+        rows = np.array([counts[part].sum(axis=0) for part in fixed]).reshape(len(fixed), counts.shape[1])
+        if judged_alone(principles, people.judge(rows)).all():
+            kept.append(tuple(open_parts))
+    return Known(known.group, tuple(kept), known.least)
+
+
+def _clauses(known: Known, groups: int) -> tuple[dict[int, list[tuple[Ints, ...]]], Bools]:
+    """The clauses that speak of one group alone, by group, and which groups others tie together: (groups,)."""
     own: dict[int, list[tuple[Ints, ...]]] = {}
-    coupled = np.zeros(len(shown), dtype=bool)
+    coupled = np.zeros(groups, dtype=bool)
     for clause in known.clauses:
         of = np.unique(known.group[np.concatenate(clause)])
         coupled[of] |= len(of) > 1
         if len(of) == 1:
             own.setdefault(int(of[0]), []).append(clause)
-    order = np.argsort(known.group, kind="stable")
-    start = np.searchsorted(known.group[order], np.arange(len(shown) + 1))
-    for group, clauses in own.items():
-        slots = order[start[group] : start[group + 1]]
-        marks = [[np.isin(slots, part) for part in clause] for clause in clauses]
-        chance = counted(people, size[slots], tuple(shown[group].tolist()), marks, principles)
-        if chance is None:
-            coupled[group] = True
-            continue
-        made.chance[slots] = np.array(chance, dtype=np.float64)
-        made.exact[slots] = as_people(chance)
-    made.counted[:] = ~coupled[known.group]
-    return coupled
+    return own, coupled
 
 
-def _merge(made: Learnt, found: Sampled, size: Ints) -> dict[str, int | float]:
-    """Put sampled beliefs in their places; the figures that say how good they are."""
-    proved = (made.exact[found.slots] > 0).sum(axis=1) == 1
+class _Counting(NamedTuple):
+    """Counts single groups, with the clauses about each alone; where others tie it to more groups, that is a proof of
+    what is impossible and no more."""
+
+    people: People
+    known: Known
+    principles: tuple[Principle, ...]
+    made: Learnt
+    shown: Ints  # (groups, values)
+    own: dict[int, list[tuple[Ints, ...]]]
+
+    def fill(self, group: int) -> bool:
+        """Fill in the beliefs of a group; False where there is too much to count."""
+        slots = np.flatnonzero(self.known.group == group)
+        marks = [[np.isin(slots, part) for part in clause] for clause in self.own[group]]
+        histogram = tuple(self.shown[group].tolist())
+        chance = counted(self.people, self.people.size[slots], histogram, marks, self.principles)
+        if chance is not None:
+            self.made.chance[slots] = np.array(chance, dtype=np.float64)
+            self.made.exact[slots] = as_people(chance)
+        return chance is not None
+
+
+def _merge(made: Learnt, found: Sampled, counted: Bools, size: Ints) -> dict[str, int | float]:
+    """Put sampled beliefs in their places; the figures that say how good they are.
+
+    `counted`, (some,), are slots whose groups were counted afterwards.
+    """
+    single = (made.published[found.slots] > 0).sum(axis=1) == 1
+    proved = single | (counted & ((made.exact[found.slots] > 0).sum(axis=1) == 1))
     stays = proved & ~found.moved
     kept = found.slots[~stays]
     made.chance[kept], made.margin[kept] = found.chance[~stays], found.margin[~stays]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -82,10 +82,15 @@ class People:
         moved = (c if c.role == "quasi" else replace(c, codes=c.codes[first[value]]) for c in self.table.columns)
         return replace(self.table, columns=tuple(moved))
 
+    @cached_property
+    def whole(self) -> Counts:
+        """Everybody as one group."""
+        f = self.table.frequencies
+        return f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+
     def judge(self, n: Ints) -> Counts:
         """People by row and value, (rows, values), as principles see them beside the whole table."""
-        f = self.table.frequencies
-        whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+        whole = self.whole
         row, value = np.nonzero(n)
         return Counts(
             len(n), row.astype(np.int64), self.judged[value], n[row, value], whole.sensitive, whole.joint, None, whole

@@ -54,18 +54,21 @@ def sample(
 
     prepare(walk, "the walk among worlds")
     slots = np.flatnonzero(where)
-    ground, states, work, desks = _laid_out(people, known, slots, *compiled)
+    atoms = _atoms(known, slots)
+    ground, states, work, desks = _laid_out(people, known, atoms, *compiled)
     for state, desk in zip(states, desks, strict=True):
         judge_all(ground, work, desk, state)
-    walks = _Walks(ground, work, states, desks, (len(slots), len(people.judged)), np.random.default_rng(seed))
+    size = np.diff(ground.first)
+    walks = _Walks(ground, work, states, desks, (len(size), len(people.judged)), np.random.default_rng(seed))
+    walks.run(1)  # compiled by now
     begin = monotonic()
     walks.run(TRIED)
     each = (monotonic() - begin) / TRIED
-    length = int(min(ROUNDS, max(TRIED, (until - monotonic()) / (2.5 * max(each, 1e-9)))))
+    length = int(min(ROUNDS, max(TRIED, 0.8 * (until - monotonic()) / (2.5 * max(each, 1e-9)))))
     walks.run(length // 2)  # forget where they began
     halves = [walks.run(length) for _ in range(2)]
     total, squares = (np.concatenate([half[which] for half in halves]) for which in (0, 1))
-    return _estimated(people.size[slots], slots, total, squares, length)
+    return _estimated(size, slots, atoms[slots], (total, squares), length)
 
 
 class _Walks(NamedTuple):
@@ -94,8 +97,25 @@ class _Walks(NamedTuple):
         return sums, squares
 
 
-def _estimated(size: Ints, slots: Ints, total: Ints, squares: Ints, length: int) -> Sampled:
-    """Beliefs, their intervals and the split R-hat, from the halves of all walks: (halves, slots, values)."""
+def _atoms(known: Known, slots: Ints) -> Ints:
+    """Slots of one group that are in the same parts are alike, and so one atom: that of each slot, -1 for others."""
+    own: list[list[int]] = [[] for _ in known.group]
+    number = 0
+    for clause in known.clauses:
+        for part in clause:
+            for slot in part.tolist():
+                own[slot].append(number)
+            number += 1
+    keys = sorted({(int(known.group[slot]), tuple(own[slot])) for slot in slots.tolist()})
+    place = {key: at for at, key in enumerate(keys)}
+    atoms = np.full(len(known.group), -1, dtype=np.int64)
+    atoms[slots] = [place[int(known.group[slot]), tuple(own[slot])] for slot in slots.tolist()]
+    return atoms
+
+
+def _estimated(size: Ints, slots: Ints, atom: Ints, sums: tuple[Ints, Ints], length: int) -> Sampled:
+    """Beliefs, their intervals and the split R-hat, from the halves of all walks: (halves, atoms, values) each."""
+    total, squares = sums
     share = total / (length * size[None, :, None])
     within = np.maximum(squares / (length * size[None, :, None] ** 2) - share**2, 0).mean(axis=0)
     chance, between = share.mean(axis=0), share.var(axis=0, ddof=1)
@@ -105,56 +125,45 @@ def _estimated(size: Ints, slots: Ints, total: Ints, squares: Ints, length: int)
     rhat = np.where(within > 0, rhat, np.where(between > 0, np.inf, 1.0))
     top = np.argmax(chance, axis=1)[:, None]
     moved = (total > 0).any(axis=0).sum(axis=1) > 1
-    return Sampled(slots, chance, margin, moved, np.take_along_axis(rhat, top, 1)[:, 0], 2 * length)
+    highest = np.take_along_axis(rhat, top, 1)[:, 0]
+    return Sampled(slots, chance[atom], margin[atom], moved[atom], highest[atom], 2 * length)
 
 
 def _laid_out(
-    people: People, known: Known, slots: Ints, rules: Rules, judged: Ints
+    people: People, known: Known, atoms: Ints, rules: Rules, judged: Ints
 ) -> tuple[Ground, list[State], Work, list[Desk]]:
-    """The people of some slots, sorted by group and slot, the parts that these slots are in, and the true world."""
+    """The people of some atoms in their order, the parts that these are in, and the true world."""
     from jali.kernels.swaps import Ground, State
 
-    new = np.full(people.slots, -1, dtype=np.int64)
-    new[slots] = np.arange(len(slots))
-    order = np.lexsort((people.slot, known.group[people.slot]))
-    order = order[new[people.slot[order]] >= 0]
-    by_group = np.lexsort((slots, known.group[slots]))  # slots follow each other as their people do
-    rank = np.empty(len(slots), dtype=np.int64)
-    rank[by_group] = np.arange(len(slots))
-    slot = rank[new[people.slot[order]]]
-    group = known.group[people.slot[order]]
+    atom = atoms[people.slot]
+    order = np.argsort(atom, kind="stable")
+    order = order[atom[order] >= 0]
+    atom, group, value = atom[order], known.group[people.slot[order]], people.value[order]
     begin, end = (np.searchsorted(group, group, side=side) for side in ("left", "right"))
-    parts = [(number, part) for number, clause in enumerate(known.clauses) for part in clause]
-    kept = [(number, rank[new[part]]) for number, part in parts]
-    clause = np.array([number for number, _ in kept], dtype=np.int64)
-    members = np.concatenate([own for _, own in kept])
-    where = np.concatenate([[0], np.cumsum([len(own) for _, own in kept])])
-    part_of = np.repeat(np.arange(len(kept)), np.diff(where))
-    by_slot = np.lexsort((part_of, members))
-    value = people.value[order]
-    first = np.searchsorted(slot, np.arange(len(slots) + 1))
-    size_of = np.diff(first)
-    n = np.zeros((len(kept), max(len(judged), 1), rules.reference.shape[1]), dtype=np.int64)
-    held = np.zeros((len(slots), len(people.judged)), dtype=np.int64)
-    np.add.at(held, (slot, value), 1)
+    first = np.searchsorted(atom, np.arange(int(atom[-1]) + 2))
+    parts = [(number, np.unique(atoms[part])) for number, clause in enumerate(known.clauses) for part in clause]
+    parts = [(number, own) for number, own in parts if own[0] >= 0]
+    members, where = np.concatenate([own for _, own in parts]), np.cumsum([0, *(len(own) for _, own in parts)])
+    part_of = np.repeat(np.arange(len(parts)), np.diff(where))
+    by_atom = np.lexsort((part_of, members))
+    held = np.zeros((len(first) - 1, len(people.judged)), dtype=np.int64)
+    np.add.at(held, (atom, value), 1)
     column = judged[:, people.judged] if len(judged) else np.zeros((1, len(people.judged)), dtype=np.int64)
+    n = np.zeros((len(parts), len(column), rules.reference.shape[1]), dtype=np.int64)
+    row, v = np.nonzero(held[members])
     for c in range(len(column)):
-        row, v = np.nonzero(held[members])
         np.add.at(n, (part_of[row], c, column[c, v]), held[members[row], v])
-    groups = known.group[slots[by_group]]
-    one_group = [number for number, (_, own) in enumerate(kept) if len(np.unique(groups[own])) == 1]
+    of = group[first[:-1]]
+    one_group = [number for number, (_, own) in enumerate(parts) if len(np.unique(of[own])) == 1]
+    clause = np.unique([number for number, _ in parts], return_inverse=True)[1].reshape(-1)
     ground = Ground(
-        slot, begin, end, first, np.searchsorted(members[by_slot], np.arange(len(slots) + 1)), part_of[by_slot], clause,
-        np.add.reduceat(size_of[members], where[:-1]), column, members, where, np.array(one_group, dtype=np.int64),
+        atom, begin, end, first, np.searchsorted(members[by_atom], np.arange(len(first))), part_of[by_atom], clause,
+        np.add.reduceat(np.diff(first)[members], where[:-1]), column, members, where,
+        np.array(one_group, dtype=np.int64),
     )  # fmt: skip
+    nothing = np.zeros(len(parts), dtype=bool), np.zeros(int(clause.max()) + 1, dtype=np.int64)
     states = [
-        State(
-            value.copy(),
-            n.copy(),
-            np.zeros(len(kept), dtype=bool),
-            np.zeros(len(known.clauses), dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-        )
+        State(value.copy(), n.copy(), *(each.copy() for each in nothing), np.zeros(1, dtype=np.int64))
         for _ in range(CHAINS)
     ]
     return ground, states, _work(rules), [_desk(rules) for _ in range(CHAINS)]
