@@ -28,7 +28,9 @@ BY_COST = "what follows from comparisons of costs that read sensitive values"
 OTHER_NODES = "what follows from other nodes of the lattice"
 FACTS = "what follows from groups that were judged together"
 JOINED = "whether small classes that were suppressed broke a promise or only joined the suppressed ones"
-IN_BATCHES = "that it is not known who is in which batch, so that beliefs are at most these"
+AT_MOST = "beliefs are at most these"
+IN_GROUPS = f"that boxes overlap, so that it is not always known who is in which group, and {AT_MOST}"
+IN_BATCHES = f"that it is not known who is in which batch, so that {AT_MOST}"
 NODES = 2_000
 """The largest lattice whose nodes are all compared by cost."""
 
@@ -174,7 +176,9 @@ def _of_recoding(release: Release, table: Table, only: Ints) -> Known | str:
         )
     if found.full_domain:
         return "what follows from a full-domain generalization having been better than local recoding"
-    return _from_trace(trace, found.group, only, release.principles, table)
+    made = _from_trace(trace, found.group, found.group, release.principles, table)
+    hidden = (IN_GROUPS,) if (only < 0).any() else ()
+    return made if isinstance(made, str) else Known(made.group, made.clauses, (*made.least, *hidden))
 
 
 def _of_batches(release: Any, table: Table, only: Ints) -> Known | str:

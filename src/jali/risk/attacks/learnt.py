@@ -13,11 +13,13 @@ from jali.principles.counts import Bools, Floats, Ints
 from jali.releases.summary import many
 from jali.risk.attacks.broken import as_people
 from jali.risk.attacks.counted import counted
-from jali.risk.attacks.known import Known
+from jali.risk.attacks.known import AT_MOST, Known
 from jali.risk.attacks.replay import People
 from jali.risk.attacks.sampled import CHAINS, CONVERGED, Sampled, sample
 from jali.search.gate import judged_alone
 
+COUNTING = 0.2
+"""The share of the time in which groups are counted before the others are sampled."""
 SEED = 0
 """The walks are random, and the same each time: an audit that is repeated says the same."""
 
@@ -50,12 +52,13 @@ def beliefs_of(people: People, known: Known, principles: tuple[Principle, ...], 
     verdicts = len(known.clauses)
     known = _without_fixed(people, known, principles)
     own, coupled = _clauses(known, groups)
+    soon = monotonic() + COUNTING * (until - monotonic())
     counting = _Counting(people, known, principles, made, shown, own)
     for group in own:
-        coupled[group] = coupled[group] or monotonic() > until or not counting.fill(group)
+        coupled[group] = coupled[group] or monotonic() > soon or not counting.fill(group)
     made.counted[:] = ~coupled[known.group]
     figures: dict[str, int | float] = {"verdicts that were kept": verdicts}
-    notes = [f"{one}, so that at least this is learnt" for one in known.least]
+    notes = [one if one.endswith(AT_MOST) else f"{one}, so that at least this is learnt" for one in known.least]
     if coupled.any():
         where = coupled[known.group]
         found = sample(people, known, where, principles, seed=SEED, until=until)
@@ -131,9 +134,9 @@ def _merge(made: Learnt, found: Sampled, counted: Bools, size: Ints) -> dict[str
     stays = proved & ~found.moved
     kept = found.slots[~stays]
     made.chance[kept], made.margin[kept] = found.chance[~stays], found.margin[~stays]
-    made.decided[found.slots] = found.moved | proved
+    made.decided[found.slots] = (found.moved & (found.rhat <= CONVERGED)) | proved
     made.counted[found.slots[stays]] = True
-    top = np.argmax(found.chance.max(axis=1) * found.moved)
+    top = np.argmax(found.chance.max(axis=1) * made.decided[found.slots])
     at = int(np.argmax(found.chance[top]))
     figures: dict[str, int | float] = {
         "people sampled": int(size[found.slots].sum()), "walks": CHAINS, "rounds of each walk": found.rounds,
@@ -147,11 +150,12 @@ def _merge(made: Learnt, found: Sampled, counted: Bools, size: Ints) -> dict[str
 def _warn(found: Sampled, made: Learnt, size: Ints) -> list[str]:
     """What the walks did not tell."""
     notes = []
-    undecided = int(size[~made.decided].sum())
-    if undecided:
-        who = many(undecided, "person", "people")
-        notes.append(f"{who}, whose value no exchange could change: whether it is certain was not decided")
-    bad = int(size[found.slots[found.moved & (found.rhat > CONVERGED)]].sum())
-    if bad:
-        notes.append(f"the walks have not converged for {many(bad, 'person', 'people')} (R-hat above {CONVERGED})")
+    open_slots = found.slots[~made.decided[found.slots]]
+    stuck = int(size[np.intersect1d(open_slots, found.slots[~found.moved])].sum())
+    late = int(size[open_slots].sum()) - stuck
+    if stuck:
+        notes.append(f"{many(stuck, 'person', 'people')} whose value no exchange changed: whether it is certain")
+    if late:
+        who = many(late, "person", "people")
+        notes.append(f"{who} of whom the walks have not converged (R-hat above {CONVERGED}); more time may do")
     return notes

@@ -278,29 +278,28 @@ def _angelizing(release: Angel, original: Table, only: Ints) -> list[Replay] | s
     of = (*required, *alike) if method["batches"] == "own" else alike
     shows: tuple[RecodeShow, ...] = ("taxonomy", "set") if method["buckets"] == "recode" else ("taxonomy",)
     target = _of_release(release, only)
-    made = (
-        partial(_batches, required, method["batches"], of=of, buckets=method["buckets"], show=show) for show in shows
-    )
+    made = (partial(_batches, required, method["batches"], _bucketing_by(original, of, method, show)) for show in shows)
     return [Replay(publish, target, OTHER_WAYS) for publish in made]
 
 
-def _buckets(table: Table, of: tuple[Principle, ...], way: str, show: RecodeShow) -> Ints:
-    if way == "recode":
-        return recode_groups(table, of, show=show).group
-    return _cut(table, of, split="kl" if way == "partition-kl" else "range")
+def _bucketing_by(
+    original: Table, of: tuple[Principle, ...], method: Mapping[str, Any], show: RecodeShow
+) -> Callable[[Table], Ints]:
+    """How buckets are formed, as combinations are numbered; from sizes alone they are the same in every world."""
+    if method["buckets"] == "recode":
+        return lambda table: recode_groups(table, of, show=show).group
+    split = "kl" if method["buckets"] == "partition-kl" else "range"
+    if split == "range" and all(principle.judges_size_alone for principle in of):
+        always = _cut(original, of)
+        return lambda table: always
+    return lambda table: _cut(table, of, split=split)
 
 
 def _batches(
-    required: tuple[Principle, ...],
-    way: str,
-    table: Table,
-    *,
-    of: tuple[Principle, ...],
-    buckets: str,
-    show: RecodeShow,
-) -> Hashable:
+    required: tuple[Principle, ...], way: str, buckets: Callable[[Table], Ints], table: Table
+) -> Hashable:  # fmt: skip
     """Batches, each by its people in each bucket and its values, and the buckets by their combinations."""
-    f, bucket = table.frequencies, _buckets(table, of, buckets, show)
+    f, bucket = table.frequencies, buckets(table)
     batch = batches_along(table, required, np.arange(table.records)).batch if way == "curve" else (
         bucket if way == "own" else _cut(table, required)
     )[f.row_combination]  # fmt: skip
