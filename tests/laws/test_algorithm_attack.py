@@ -28,12 +28,12 @@ def table_of(x: list[int], d: list[str], b: list[str] | None = None) -> Table:
 # -- the audit equals the enumeration ------------------------------------------------------------------------------
 
 METHODS: dict[str, Callable[[Table, list[Any]], Any]] = {
-    "lattice": lambda t, p: jali.generalize(t, p),
+    "lattice": jali.generalize,
     "lattice by loss": lambda t, p: jali.generalize(t, p, metric="loss"),
     "suppression": lambda t, p: jali.generalize(t, p, metric="loss", suppress=0.4),
-    "partition": lambda t, p: jali.partition(t, p),
+    "partition": jali.partition,
     "relaxed": lambda t, p: jali.partition(t, p, mode="relaxed"),
-    "recode": lambda t, p: jali.recode(t, p),
+    "recode": jali.recode,
     "sets": lambda t, p: jali.generalize(t, p, show="set"),
 }
 PROMISES: dict[str, tuple[list[Any], Callable[[Any], bool]]] = {

@@ -7,8 +7,8 @@ are equally likely in the long run.
 """
 # mypy: disable-error-code="untyped-decorator,no-any-return"
 # numba's decorator has no types, and so what a kernel calls returns Any.
-# ruff: noqa: PLR0917
-# Kernels call each other by position.
+# ruff: noqa: PLR0917, NPY002
+# Kernels call each other by position; numba seeds only numpy's own generator inside a kernel.
 
 from __future__ import annotations
 
@@ -92,21 +92,27 @@ def _choose(n: int, k: int) -> float:
 
 
 @inner
-def _exchange(ground: Ground, work: Work, desk: Desk, state: State, part: int, room: Ints, values: int) -> bool:
-    """All people of a part that have one value exchange it for another, by the rule of Metropolis and Hastings."""
-    size, at = 0, ground.where[part]
+def _block(ground: Ground, state: State, part: int, inside: Bools) -> int:
+    """Mark the people of a part in their group, and count them; 0 where they do not all have one value."""
+    at, size = ground.where[part], 0
     head = ground.first[ground.members[at]]
-    old, begin, end = state.value[head], ground.begin[head], ground.end[head]
-    inside = np.zeros(end - begin, dtype=np.bool_)
     for m in range(at, ground.where[part + 1]):
         for person in range(ground.first[ground.members[m]], ground.first[ground.members[m] + 1]):
-            if state.value[person] != old:
-                return False
-            inside[person - begin] = True
+            if state.value[person] != state.value[head]:
+                return 0
+            inside[person - ground.begin[head]] = True
             size += 1
+    return size
+
+
+@inner
+def _exchange(ground: Ground, work: Work, desk: Desk, state: State, part: int, room: Ints, values: int) -> bool:
+    """All people of a part that have one value exchange it for another, by the rule of Metropolis and Hastings."""
+    head = ground.first[ground.members[ground.where[part]]]
+    old, begin, end = state.value[head], ground.begin[head], ground.end[head]
+    inside = np.zeros(end - begin, dtype=np.bool_)
+    size = _block(ground, state, part, inside)
     new = np.random.randint(values)
-    if new == old:
-        return False
     have = same = 0
     for person in range(begin, end):
         if not inside[person - begin]:
@@ -114,16 +120,15 @@ def _exchange(ground: Ground, work: Work, desk: Desk, state: State, part: int, r
             if state.value[person] == new:
                 room[have] = person
                 have += 1
-    if have < size:
+    if size == 0 or new == old or have < size:
         return False
     if np.random.random() >= exp(min(_choose(have, size) - _choose(same + size, size), 0.0)):
         return False
-    for i in range(size):  # draw as many of them
-        j = i + np.random.randint(have - i)
-        room[i], room[j] = room[j], room[i]
     done = 0
     for person in range(begin, end):
         if inside[person - begin]:
+            j = done + np.random.randint(have - done)  # draw one of them
+            room[done], room[j] = room[j], room[done]
             _swap(ground, work, desk, state, person, room[done])
             room[have + done] = person
             done += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def attacks(
     Somebody is exposed when the attacker's belief in one value reaches the `threshold`. `public` is a table, frame or
     file with the same quasi-identifiers, in which the attacker looks people up: by default everybody of the original
     for linkage, and for presence the public table of a concealed release that was just made.
-    `time_limit` is how many seconds the attack by somebody who knows the algorithm may take.
+    The attack by somebody who knows the algorithm takes up to `time_limit` seconds, once somebody looks at it.
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
     found = release_of("attacks", release)
@@ -57,11 +58,11 @@ def attacks(
         scene = replace(scene, release=found.beside(looked_up))
     seconds = _seconds(time_limit)
     known = scene.release._public if isinstance(scene.release, Concealed) else None
+    replayed = partial(algorithm, scene, known, seconds)
     if isinstance(found, Concealed) and not found.of_role("sensitive"):
-        return Gallery(None, float(least), (algorithm(scene, known, seconds), hidden))
-    shown = (homogeneity(scene), background(scene), linkage(scene, looked_up))
-    tried = (*shown, algorithm(scene, known, seconds), hidden)
-    return Gallery(scene.column.name, float(least), tried)
+        return Gallery(None, float(least), (hidden,), replayed)
+    tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), hidden)
+    return Gallery(scene.column.name, float(least), tried, replayed)
 
 
 def _seconds(time_limit: object) -> float:

@@ -37,7 +37,7 @@ def shrunk(chance: Floats, published: Floats, margin: Floats) -> Ints:
     """Estimated beliefs moved towards the published ones by their margins, as numbers of people: (rows, values)."""
     moved = np.where(chance > published, np.maximum(chance - margin, published), np.minimum(chance + margin, published))
     moved = moved / np.maximum(moved.sum(axis=1, keepdims=True), 1e-300)
-    return np.ceil(moved * SHARES).astype(np.int64)
+    return np.asarray(np.ceil(moved * SHARES), dtype=np.int64)
 
 
 def breaks(people: People, rows: Ints, principles: Sequence[Principle]) -> Bools:

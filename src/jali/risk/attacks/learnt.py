@@ -79,7 +79,8 @@ def _without_fixed(people: People, known: Known, principles: tuple[Principle, ..
     slots = np.bincount(known.group)
     counts, kept = people.counts, []
     for clause in known.clauses:
-        open_parts, fixed = [], []
+        open_parts: list[Ints] = []
+        fixed: list[Ints] = []
         for part in clause:
             group, n = np.unique(known.group[part], return_counts=True)
             (fixed if (n == slots[group]).all() else open_parts).append(part)

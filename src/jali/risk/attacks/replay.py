@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from jali.encoding.frequencies import combine
 from jali.encoding.table import Column, Table
@@ -160,7 +161,9 @@ def published(release: Release, quasi: bool = False) -> Hashable:
     return tuple(sorted(getattr(release, "levels", {}).items())), frozenset(rows.items())
 
 
-def _cells(group: Ints, of: Ints, values: Sequence[list[str | None]], many: Ints | None = None) -> Hashable:
+def _cells(
+    group: Ints, of: NDArray[np.integer], values: Sequence[list[str | None]], many: Ints | None = None
+) -> Hashable:
     """Groups of combinations and the values in each, whatever the groups' numbers.
 
     `group` is that of each combination; `of` is that of each row, whose values stand in lists, `many` of each.

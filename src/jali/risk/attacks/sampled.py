@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 CHAINS = 4
 ROUNDS = 2_000
 """So many rounds are made in each half of each walk, fewer where the time does not do."""
-TRIED = 8
+TRIED = 2
 """Rounds that are made before, to see how long one takes."""
+FEWEST = 40
+"""With fewer rounds in each half nothing is said of anybody."""
 STANDARD_ERRORS = 5.0
 """How many standard errors the interval of a belief has on each side."""
 CONVERGED = 1.1
@@ -119,10 +121,11 @@ def _estimated(size: Ints, slots: Ints, atom: Ints, sums: tuple[Ints, Ints], len
     share = total / (length * size[None, :, None])
     within = np.maximum(squares / (length * size[None, :, None] ** 2) - share**2, 0).mean(axis=0)
     chance, between = share.mean(axis=0), share.var(axis=0, ddof=1)
-    margin = STANDARD_ERRORS * np.sqrt(between / len(share))
+    margin = STANDARD_ERRORS * np.sqrt(np.maximum(between, within / length) / len(share))
     with np.errstate(divide="ignore", invalid="ignore"):
         rhat = np.sqrt(((length - 1) / length * within + between) / within)
     rhat = np.where(within > 0, rhat, np.where(between > 0, np.inf, 1.0))
+    rhat = rhat if length >= FEWEST else np.full_like(rhat, np.inf)
     top = np.argmax(chance, axis=1)[:, None]
     moved = (total > 0).any(axis=0).sum(axis=1) > 1
     highest = np.take_along_axis(rhat, top, 1)[:, 0]
@@ -152,7 +155,7 @@ def _laid_out(
     n = np.zeros((len(parts), len(column), rules.reference.shape[1]), dtype=np.int64)
     row, v = np.nonzero(held[members])
     for c in range(len(column)):
-        np.add.at(n, (part_of[row], c, column[c, v]), held[members[row], v])
+        np.add.at(n[:, c], (part_of[row], column[c, v]), held[members[row], v])
     of = group[first[:-1]]
     one_group = [number for number, (_, own) in enumerate(parts) if len(np.unique(of[own])) == 1]
     clause = np.unique([number for number, _ in parts], return_inverse=True)[1].reshape(-1)
@@ -161,10 +164,9 @@ def _laid_out(
         np.add.reduceat(np.diff(first)[members], where[:-1]), column, members, where,
         np.array(one_group, dtype=np.int64),
     )  # fmt: skip
-    nothing = np.zeros(len(parts), dtype=bool), np.zeros(int(clause.max()) + 1, dtype=np.int64)
+    fails, failing = np.zeros(len(parts), dtype=bool), np.zeros(int(clause.max()) + 1, dtype=np.int64)
     states = [
-        State(value.copy(), n.copy(), *(each.copy() for each in nothing), np.zeros(1, dtype=np.int64))
-        for _ in range(CHAINS)
+        State(value.copy(), n.copy(), fails.copy(), failing.copy(), np.zeros(1, dtype=np.int64)) for _ in range(CHAINS)
     ]
     return ground, states, _work(rules), [_desk(rules) for _ in range(CHAINS)]
 
