@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,14 @@ Parts = Callable[[], "tuple[Ints, Ints]"]
 """The combinations that are judged, and the part that each of them is in; made only where somebody records them."""
 
 
+Judged = Literal["node", "cut"]
+"""A node of the lattice, or the parts of a group that might be cut."""
+
+
 class Verdict(NamedTuple):
     """Parts that were judged together; the search goes on because all of them hold, or because not all do."""
 
+    of: Judged
     combination: Ints  # (members,)
     part: Ints  # (members,)
     held: bool
@@ -70,12 +75,12 @@ def judged_alone(principles: Iterable[Principle], counts: Counts) -> Bools:
     return verdict
 
 
-def note(parts: Parts, held: bool) -> None:
+def note(of: Judged, parts: Parts, held: bool) -> None:
     """Record that all of these parts hold, or that not all do, where somebody records."""
     trace = _TRACE.get()
     if trace is not None:
         combination, part = parts()
-        trace.verdicts.append(Verdict(combination, part, held))
+        trace.verdicts.append(Verdict(of, combination, part, held))
 
 
 def compare(what: str) -> None:

@@ -144,7 +144,8 @@ class Lattice:
             return True
         tally = self.tallies.rolled(node)
         holds = not bool(self.failing(tally).any())
-        note(lambda: (np.arange(self.roller.bottom.groups), self.roller.numbers(self.roller.bottom, node)[0]), holds)
+        bottom = self.roller.bottom
+        note("node", lambda: (np.arange(bottom.groups), self.roller.numbers(bottom, node)[0]), holds)
         if not holds or not self.monotone:
             self.tallies.keep(tally)
         return holds

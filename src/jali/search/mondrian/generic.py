@@ -246,7 +246,7 @@ def _judged(splitter: Splitter, asked: dict[int, Parts]) -> Iterator[tuple[int, 
             verdict = splitter.judged(parts)
             for one, end in zip(batch, np.cumsum(list(batch.values())), strict=True):
                 answer = verdict[end - batch[one] : end]
-                note(partial(splitter.members, asked[one]), bool(answer.all()))
+                note("cut", partial(splitter.members, asked[one]), bool(answer.all()))
                 yield one, answer
             batch, parts, items = {}, [], 0
 

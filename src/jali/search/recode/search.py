@@ -205,7 +205,7 @@ class Search:
             good = self._hold_some(of[position[leaf]], len(halves))
             both = np.tile(good[: len(open_nodes)] & good[len(open_nodes) :], 2)
             for index in range(len(open_nodes) if recording() else 0):
-                note(partial(_two, of[position[leaf]], index, index + len(open_nodes)), bool(both[index]))
+                note("cut", partial(_two, of[position[leaf]], index, index + len(open_nodes)), bool(both[index]))
             apart = (of >= 0) & both[of]
             node[apart] = halves[of[apart]]
             open_nodes = halves[both]
