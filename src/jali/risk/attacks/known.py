@@ -203,7 +203,7 @@ def _from_trace(
     size = np.bincount(f.combination, f.people, minlength=f.combinations).astype(np.int64)
     least, clauses = _least(principles), []
     for one in trace.verdicts:
-        if one.held or (len(one.combination) == f.combinations and int(one.part.max()) > 64):
+        if one.held or one.of == "node":
             continue
         combination, first = np.unique(one.combination, return_index=True)
         part = one.part[first]

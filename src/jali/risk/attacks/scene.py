@@ -121,7 +121,8 @@ class Gallery:
 
     def __repr__(self) -> str:
         about = "presence" if self.column is None else f'"{self.column}"'
-        head = f"Attacks on {about}; exposed means a belief of at least {self.threshold:.4g} ({CONFIDENTIAL})"
+        means = f"exposed means a belief of at least {self.threshold:.4g}, by the algorithm one that breaks a promise"
+        head = f"Attacks on {about}; {means} ({CONFIDENTIAL})"
         return "\n".join([head, *(line for attack in self.attacks for line in ("", *attack.lines()))])
 
 
