@@ -112,6 +112,6 @@ def test_batches_are_attacked_and_what_does_not_apply_is_said(angel: Any) -> Non
     found = {attack["name"]: attack for attack in json.loads(result.stdout)["attacks"]}
     assert found["linkage"]["figures"]["match no batch"] == 0
     assert found["homogeneity"]["exposed"] is not None
-    for name in ("minimality", "presence"):
+    for name in ("algorithm", "presence"):
         assert found[name]["exposed"] is None
         assert found[name]["notes"]

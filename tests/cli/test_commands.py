@@ -306,7 +306,7 @@ def test_attack_tells_whom_each_attack_exposes(published: Any) -> None:
     assert "confidential" in shown.stdout.splitlines()[0]
     told = json.loads(published.jali(*arguments, "--json", "-q").stdout)
     assert [attack["name"] for attack in told["attacks"]] == [
-        "homogeneity", "background knowledge", "linkage", "minimality", "presence",
+        "homogeneity", "background knowledge", "linkage", "algorithm", "presence",
     ]  # fmt: skip
     by_job = json.loads(published.jali("attack", "out", "--job", "job.toml", "--json", "-q").stdout)
     assert by_job["attacks"][:3] == told["attacks"][:3]

@@ -119,18 +119,28 @@ def original_table(
 @click.option(
     "--cases", metavar="NUMBER", default="3", show_default=True, help="How many cases of each attack to show."
 )
+@click.option("--algorithm", is_flag=True, help="Only the attack by somebody who knows the algorithm.")
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="How long that attack may take.",
+)
 @json_option
 @quiet_option
 @reading_options
 def attack(
     *, release: Path, original: Path | None, job: Path | None, public: Path | None, sensitive: str | None,
-    threshold: str, cases: str, as_json: bool, separator: str | None, encoding: str | None,
+    threshold: str, cases: str, algorithm: bool, time_limit: float, as_json: bool, separator: str | None,
+    encoding: str | None,
 ) -> None:  # fmt: skip
     """Try known attacks on a release.
 
-    Homogeneity, background knowledge, linkage with a public table, minimality, presence in a public table: how many
-    people each exposes, and a few cases. The original shows which beliefs are right, so the output is for its holder
-    alone. Of a concealed release --job also names the public table.
+    Homogeneity, background knowledge, linkage with a public table, knowledge of the algorithm, presence in a public
+    table: how many people each exposes, and a few cases. The original shows which beliefs are right, so the output is
+    for its holder alone. Of a concealed release --job also names the public table.
     """
     import jali
     from jali.errors import InputError
@@ -144,8 +154,10 @@ def attack(
     looked_up = public_beside(found, public, job, separator, encoding)
     gallery = jali.attacks(
         found, table, public=looked_up, sensitive=sensitive, threshold=exact("threshold", threshold),
-        cases=whole_number("cases", cases, least=0),
+        cases=whole_number("cases", cases, least=0), time_limit=time_limit,
     )  # fmt: skip
+    if algorithm:
+        gallery = gallery.only("algorithm")
     if as_json:
         emit(gallery.to_dict())
     else:

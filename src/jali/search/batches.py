@@ -24,6 +24,7 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.search.common import require_feasible
+from jali.search.gate import judged, judged_alone
 from jali.search.mondrian.plan import columns_of
 
 
@@ -220,10 +221,7 @@ def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -
         people, groups=len(length), group=half, value=people.value[place], n=people.n[place],
         person=None if people.person is None else people.person[place],
     )  # fmt: skip
-    verdict = np.ones(len(length), dtype=bool)
-    for principle in principles:
-        verdict &= principle.alone(there)
-    return np.asarray(verdict.reshape(-1, 2).all(axis=1))
+    return np.asarray(judged_alone(principles, there).reshape(-1, 2).all(axis=1))
 
 
 def _safe_together(
@@ -241,7 +239,7 @@ def _safe_together(
         edges: Ints = np.insert(starts, cut[kept] + 1, middle[kept])
         length = edges[1:] - edges[:-1]
         pieces = replace(people, groups=len(length), group=owners(length))
-        held = hold(principles, pieces)
+        held = judged(principles, pieces)
         if held.all():
             break
         failed = np.add.reduceat(~held, np.concatenate([[0], np.cumsum(1 + fresh)[:-1]])) > 0  # by older piece

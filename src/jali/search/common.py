@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Ints, combine, runs
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
-from jali.principles.base import Principle, hold
+from jali.principles.base import Principle
 from jali.principles.counts import Counts
+from jali.search.gate import judged, judged_alone
 from jali.search.recode.plan import RecodeShow
 
 
@@ -54,7 +55,7 @@ def require_feasible(principles: Iterable[Principle], whole: Counts, of: Frequen
     required = tuple(principles)
     for principle in required:
         principle.check(whole)
-    failing = [p for p in required if not bool(p.holds(whole).all())]
+    failing = [p for p in required if not bool(judged((p,), whole).all())]
     proofs = [p for p in failing if of is None or merging_never_breaks(p, of)]
     if proofs:
         raise InfeasibleError("; ".join(p.shortfall(whole) for p in proofs))
@@ -85,12 +86,12 @@ def breaking(principles: tuple[Principle, ...], counts: Counts) -> Bools:
     would break it by themselves, and if there are none the one that is worst off.
     """
     if not any(p.scope == "table" for p in principles):
-        return ~hold(principles, counts)
+        return ~judged(principles, counts)
     failing = np.zeros(counts.groups, dtype=bool)
     for principle in principles:
-        failing |= ~principle.alone(counts)
+        failing |= ~judged_alone((principle,), counts)
     for principle in principles:
-        if not failing.any() and not principle.holds(counts).all():
+        if not failing.any() and not judged((principle,), counts).all():
             level = principle.level(counts)
             failing[np.argmax(level if principle.better == "lower" else -level)] = True
     return failing
@@ -109,7 +110,7 @@ def first_union_that_holds(
     while done <= len(joining):
         block = min(block, len(joining) + 1 - done)
         unions = _unions(counts, hidden, joining, range(done, done + block))
-        holding = np.flatnonzero(hold(principles, unions))
+        holding = np.flatnonzero(judged(principles, unions))
         if len(holding):
             return done + int(holding[0])
         done += block
@@ -126,7 +127,7 @@ def _first_table_that_holds(
         stays = np.ones(counts.groups, dtype=bool)
         stays[hidden] = stays[joining[:j]] = False
         into = np.where(stays, np.cumsum(stays), 0)
-        return bool(hold(principles, counts.merged(into)).all())
+        return bool(judged(principles, counts.merged(into)).all())
 
     lengths = range(len(joining) + 1)
     if all(p.monotone for p in principles):

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, counted, owners
-from jali.principles.base import Principle, hold
+from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds
+from jali.search.gate import judged
 
 GIVERS = 256
 """How many groups, the largest, are asked for single tuples where those taken out do not keep a promise together."""
@@ -35,7 +36,7 @@ def tuples_taken(principles: tuple[Principle, ...], counts: Counts, hidden: Ints
     """
     left = counts.n.copy()
     left[np.isin(counts.group, hidden)] = 0
-    broken = ~hold(principles, counts)
+    broken = ~judged(principles, counts)
     broken[hidden] = False
     start = np.searchsorted(counts.group, np.arange(counts.groups + 1))
     for group in np.flatnonzero(broken).tolist():
@@ -67,7 +68,7 @@ def _evened(principles: tuple[Principle, ...], counts: Counts, value: Ints, n: I
     while done < len(order):
         here = order[done : done + block]
         gone = np.cumsum(here[:, None] == np.arange(len(n)), axis=0)
-        holding = np.flatnonzero(hold(principles, _as_groups(counts, value, left - gone)))
+        holding = np.flatnonzero(judged(principles, _as_groups(counts, value, left - gone)))
         if len(holding):
             left = left - gone[holding[0]]
             return left
@@ -94,7 +95,7 @@ def _best(principles: tuple[Principle, ...], counts: Counts) -> tuple[int, bool]
     """The group that keeps most promises, and among equals comes closest to the others; whether it keeps all."""
     kept, level = np.zeros(counts.groups), np.zeros(counts.groups)
     for principle in principles:
-        holds = principle.holds(counts)
+        holds = judged((principle,), counts)
         reached = np.nan_to_num(principle.level(counts), nan=0.0, posinf=1e12, neginf=-1e12)
         kept += holds
         level += np.where(holds, 0.0, reached if principle.better == "higher" else -reached)
@@ -113,7 +114,7 @@ def _as_groups(counts: Counts, value: Ints, n: Ints) -> Counts:
 def _together(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> bool:
     """Whether all that is taken out keeps every promise, as one group."""
     value, out = _out(counts, left)
-    return bool(hold(principles, _as_groups(counts, value, out[None])).all())
+    return bool(judged(principles, _as_groups(counts, value, out[None])).all())
 
 
 def _out(counts: Counts, left: Ints) -> tuple[Ints, Ints]:
@@ -156,7 +157,7 @@ def _given(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> Int
 def _spared(principles: tuple[Principle, ...], counts: Counts, value: Ints, n: Ints) -> Bools:
     """Of which values of a group one tuple can go while the group keeps its promises: (values,)."""
     tried = np.maximum(n - np.eye(len(n), dtype=np.int64), 0)
-    return (n > 0) & hold(principles, _as_groups(counts, value, tried))
+    return (n > 0) & judged(principles, _as_groups(counts, value, tried))
 
 
 def _joined(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> Ints:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, combine
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, told
 from jali.principles.base import exact, whole_number
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import many
+from jali.risk.attacks.algorithm import algorithm
 from jali.risk.attacks.collected import placed
 from jali.risk.attacks.decoding import surely
 from jali.risk.attacks.linkage import linkage
 from jali.risk.attacks.links import hidden_groups, links_to, public_table, quasi_of
-from jali.risk.attacks.minimality import minimality
 from jali.risk.attacks.scene import Attack, Gallery, Scene, Seen, different, percent
 from jali.search.presence.screen import Framed, framed
 
@@ -41,12 +42,14 @@ def attacks(
     sensitive: str | None = None,
     threshold: float | Fraction = 0.95,
     cases: int = 3,
+    time_limit: float = 60,
 ) -> Gallery:
     """Try the known attacks on a release: how many people are exposed by each, and a few cases in words.
 
     Somebody is exposed when the attacker's belief in one value reaches the `threshold`. `public` is a table, frame or
     file with the same quasi-identifiers, in which the attacker looks people up: by default everybody of the original
     for linkage, and for presence the public table of a concealed release that was just made.
+    The attack by somebody who knows the algorithm takes up to `time_limit` seconds, once somebody looks at it.
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
     given = release_of("attacks", release)
@@ -60,10 +63,17 @@ def attacks(
     hidden = presence(scene, looked_up)
     if looked_up is not None and hidden.exposed is not None:
         scene = replace(scene, release=given.beside(looked_up))
+    replayed = partial(algorithm, scene, scene.release.public_table, _seconds(time_limit))
     if given.hides_presence and not given.of_role("sensitive"):
-        return Gallery(None, float(least), (hidden,))
-    tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), minimality(scene), hidden)
-    return Gallery(scene.column.name, float(least), tried)
+        return Gallery(None, float(least), (hidden,), replayed)
+    tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), hidden)
+    return Gallery(scene.column.name, float(least), tried, replayed)
+
+
+def _seconds(time_limit: object) -> float:
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit < math.inf:
+        raise InputError("time_limit is a number of seconds above 0", got=repr(told(time_limit)))
+    return float(time_limit)
 
 
 # -- homogeneity ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 TOLERANCE = 1e-9
 """Beliefs are floats; one reaches the threshold up to this much of it, far less than one person in a release makes."""
 
+ALIASES = {"minimality": "algorithm"}
+"""Earlier names of attacks."""
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -75,15 +78,35 @@ class Gallery:
 
     column: str | None  # None where the release has no sensitive column: only presence is attacked
     threshold: float  # how sure an attacker must be of a value for the person to count as exposed
-    attacks: tuple[Attack, ...]
+    tried: tuple[Attack, ...]
+    replayed: Callable[[], Attack] | None = None  # the attack that takes longest, made when somebody looks at it
+
+    @cached_property
+    def attacks(self) -> tuple[Attack, ...]:
+        """All attacks; that on presence is the last."""
+        if self.replayed is None:
+            return self.tried
+        return (*self.tried[:-1], self._algorithm, self.tried[-1])
+
+    @cached_property
+    def _algorithm(self) -> Attack:
+        assert self.replayed is not None
+        return self.replayed()
 
     def __getitem__(self, name: str) -> Attack:
         from jali.errors import InputError, nearest
 
-        for attack in self.attacks:
-            if attack.name == name:
-                return attack
-        raise InputError(f'no attack "{name}"', do=nearest(name, [attack.name for attack in self.attacks]))
+        wanted = ALIASES.get(name, name)
+        if wanted == "algorithm" and self.replayed is not None:
+            return self._algorithm
+        names = [attack.name for attack in self.tried]
+        if wanted not in names:
+            raise InputError(f'no attack "{name}"', do=nearest(name, [*names, *ALIASES.values()]))
+        return self.tried[names.index(wanted)]
+
+    def only(self, name: str) -> Gallery:
+        """The gallery with this attack alone."""
+        return Gallery(self.column, self.threshold, (self[name],))
 
     def to_dict(self) -> dict[str, Any]:
         """All attacks as JSON."""
@@ -96,7 +119,8 @@ class Gallery:
 
     def __repr__(self) -> str:
         about = "presence" if self.column is None else f'"{self.column}"'
-        head = f"Attacks on {about}; exposed means a belief of at least {self.threshold:.4g} ({CONFIDENTIAL})"
+        means = f"exposed means a belief of at least {self.threshold:.4g}, by the algorithm one that breaks a promise"
+        head = f"Attacks on {about}; {means} ({CONFIDENTIAL})"
         return "\n".join([head, *(line for attack in self.attacks for line in ("", *attack.lines()))])
 
 

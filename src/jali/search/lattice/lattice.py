@@ -17,7 +17,7 @@ from jali.core.progress import Step
 from jali.core.text import html_table
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
-from jali.principles.base import Principle, hold, show
+from jali.principles.base import Principle, show
 from jali.search.common import (
     Partition,
     breaking,
@@ -26,6 +26,7 @@ from jali.search.common import (
     merging_never_breaks,
     require_feasible,
 )
+from jali.search.gate import compare, judged, note
 from jali.search.lattice.costs import METRICS, Costing, Metric
 from jali.search.lattice.tally import Levels, Roller, Tallies, Tally
 
@@ -123,7 +124,7 @@ class Lattice:
 
     def failing(self, tally: Tally) -> Bools:
         """Which groups of a node break a promise."""
-        return ~hold(self.principles, self.roller.counts(tally))
+        return ~judged(self.principles, self.roller.counts(tally))
 
     def tally(self, node: Levels) -> Tally:
         """The counts of a node, rolled up from the nearest finer node that is still at hand."""
@@ -145,6 +146,8 @@ class Lattice:
             return True
         tally = self.tallies.rolled(node)
         holds = not bool(self.failing(tally).any())
+        bottom = self.roller.bottom
+        note("node", lambda: (np.arange(bottom.groups), self.roller.numbers(bottom, node)[0]), holds)
         if not holds or not self.monotone:
             self.tallies.keep(tally)
         return holds
@@ -190,6 +193,8 @@ class Lattice:
         """
         if metric not in METRICS:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
+        if metric == "kl" or suppress:
+            compare(f"lattice nodes by {metric}")
         costing = Costing(self.table)
         budget = int(suppress * self.table.rows)
         if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Generator, Iterator
 from fractions import Fraction
+from functools import partial
 from math import floor, log
 from typing import Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from jali.core.arrays import Bools, Ints, owners
 from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
+from jali.search.gate import compare, judged_alone, note
 from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split
 
 Parts = list[Ints]
@@ -61,16 +63,17 @@ class Splitter:
 
     def judged(self, parts: Parts) -> Bools:
         """Which of these parts keep every promise, each by itself: (parts,)."""
-        counts = self.counts(parts)
-        verdict = np.ones(len(parts), dtype=bool)
-        for principle in self.principles:
-            verdict &= principle.alone(counts)
-        return verdict
+        return judged_alone(self.principles, self.counts(parts))
 
     def counts(self, parts: Parts) -> Counts:
         """People of each part by value."""
         number = owners([len(part) for part in parts])
         return self.items.counts(np.concatenate(parts), number, len(parts))
+
+    def members(self, parts: Parts) -> tuple[Ints, Ints]:
+        """The combinations of these parts, and the part of each: (members,) each."""
+        number = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return self.items.combination[np.concatenate(parts)], number
 
     # -- which column -----------------------------------------------------------------------------------------
 
@@ -191,6 +194,7 @@ class Splitter:
 
     def by_information(self, group: Ints) -> Proposal[list[tuple[int, int, Parts]]]:
         """The allowable split of each column with its gain in Σ n log(n / area) a person, the largest first."""
+        compare("splits of a group by kl")
         found = []
         before = self.information(group) if len(group) > 1 else 0.0
         for _, a in self.gains(group):
@@ -242,7 +246,9 @@ def _judged(splitter: Splitter, asked: dict[int, Parts]) -> Iterator[tuple[int, 
         if items > _AT_ONCE or index == len(asked) - 1:
             verdict = splitter.judged(parts)
             for one, end in zip(batch, np.cumsum(list(batch.values())), strict=True):
-                yield one, verdict[end - batch[one] : end]
+                answer = verdict[end - batch[one] : end]
+                note("cut", partial(splitter.members, asked[one]), bool(answer.all()))
+                yield one, answer
             batch, parts, items = {}, [], 0
 
 

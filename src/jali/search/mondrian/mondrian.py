@@ -36,6 +36,7 @@ from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.rules import rules_of
 from jali.search.common import require_feasible
+from jali.search.gate import recording
 from jali.search.mondrian.generic import Judge, Splitter, grow, grow_in_order
 from jali.search.mondrian.plan import (
     MODES,
@@ -107,7 +108,7 @@ def mondrian(
         items = items.where(~hidden[items.combination])
     step = on_step or (lambda done, total: None)
     compiled = None
-    if judge is None and items.person is None:
+    if judge is None and items.person is None and not (recording() and mode == "strict"):
         compiled = rules_of(required, items.whole, joint=split == "kl")
     safeties = safeties_of(required) if judge is None else []
     columns = columns_of(table)

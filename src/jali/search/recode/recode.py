@@ -13,9 +13,10 @@ from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError, nearest, one_of, told
-from jali.principles.base import Combined, Principle, hold, principles_of
+from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds, shown_alike
+from jali.search.gate import compare, judged
 from jali.search.lattice.lattice import Lattice
 from jali.search.recode.plan import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.recode.search import Search, first_numbers, full_domain
@@ -126,7 +127,7 @@ def recode_groups(
         promises = ", ".join(map(repr, required))
         raise InfeasibleError(f"local recoding found no groups that keep {promises}, nor did a full-domain node")
     group = first_numbers(found.group, last=found.groups - 1 if found.suppressed else None)
-    if not bool(hold(required, table.frequencies.counts(group, found.groups)).all()):
+    if not bool(judged(required, table.frequencies.counts(group, found.groups)).all()):
         raise InternalError("local recoding made a group that breaks a promise: please report it")
     return Recoding(
         group, found.groups, search.checked, objective, show, peel, found.reached, found.suppressed, found.full_domain
@@ -158,12 +159,14 @@ class _Judge(NamedTuple):
             return True
         search, group, groups = self.search, found.group, found.groups
         shown = shown_alike(search.table, search.frequencies, group, groups, self.show, hidden=found.suppressed)
-        return all(bool(hold(search.principles, search.counts(*each)).all()) for each in ((group, groups), shown))
+        return all(bool(judged(search.principles, search.counts(*each)).all()) for each in ((group, groups), shown))
 
 
 def _without_suppression(judge: _Judge, peel: Peel) -> _Found | None:
     """What the search finds, or the best full-domain generalization where that is better; None where neither holds."""
     search = judge.search
+    if search.objective == "kl":
+        compare("groups of local recoding and lattice nodes by kl")
     group, groups = search.groups(peel)
     found = _Found(group, groups, search.reached(group, groups))
     sound = judge.keeps(found)
@@ -197,7 +200,7 @@ def _marked(search: Search, found: _Found, budget: int) -> _Found:
     group = np.where(shown, found.groups, found.group)
     group = first_numbers(group, last=found.groups)
     groups = int(group.max()) + 1
-    if not bool(hold(search.principles, search.counts(group, groups)).all()):
+    if not bool(judged(search.principles, search.counts(group, groups)).all()):
         return found._replace(suppressed=False)
     return _Found(group, groups, search.reached(group, groups, suppressed=True), found.full_domain, suppressed=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +17,10 @@ from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
 from jali.kernels import OFFSET, SIZE
 from jali.kernels.jit import prepare
-from jali.principles.base import Principle, hold
+from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules, rules_of
+from jali.search.gate import judged, note, recording
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import LARGEST, Lattice, frontier
 from jali.search.recode.plan import Objective, Peel, RecodeShow, layout_of, walk_of
@@ -203,6 +204,8 @@ class Search:
                 of[begin[half] : end[half]] = index
             good = self._hold_some(of[position[leaf]], len(halves))
             both = np.tile(good[: len(open_nodes)] & good[len(open_nodes) :], 2)
+            for index in range(len(open_nodes) if recording() else 0):
+                note("cut", partial(_two, of[position[leaf]], index, index + len(open_nodes)), bool(both[index]))
             apart = (of >= 0) & both[of]
             node[apart] = halves[of[apart]]
             open_nodes = halves[both]
@@ -211,7 +214,7 @@ class Search:
     def _hold_some(self, group: Ints, groups: int) -> Bools:
         """Which of these groups hold, where combinations that are in none of them have -1."""
         self.checked += groups
-        verdict = hold(self.principles, self.counts(np.where(group < 0, groups, group), groups + 1))
+        verdict = judged(self.principles, self.counts(np.where(group < 0, groups, group), groups + 1))
         return verdict[:groups]
 
     # -- by the principles ----------------------------------------------------------------------------------------
@@ -277,6 +280,12 @@ def first_numbers(group: Ints, last: int | None = None) -> Ints:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[number.reshape(-1)]
+
+
+def _two(group: Ints, one: int, other: int) -> tuple[Ints, Ints]:
+    """The combinations of two groups, and which of the two each is in: (members,) each."""
+    members = np.flatnonzero((group == one) | (group == other))
+    return members, (group[members] == other).astype(np.int64)
 
 
 def _rest_together(group: Ints, groups: int) -> Groups:
