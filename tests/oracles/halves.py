@@ -100,7 +100,7 @@ def cut(columns: Sequence[Quasi], node: Sequence[Person], by: str) -> tuple[list
 
 
 def leaves(
-    columns: Sequence[Quasi], values: Sequence[int], node: list[Person], depth: int, judge: Judge, by: str
+    columns: Sequence[Quasi], values: Sequence[int], node: list[Person], depth: int, *, judge: Judge, by: str
 ) -> Iterator[frozenset[Person]]:
     """The groups that a node ends in."""
     halves = cut(columns, node, by) if depth else None
@@ -108,7 +108,7 @@ def leaves(
         yield frozenset(node)
         return
     for half in halves:
-        yield from leaves(columns, values, half, depth - 1, judge, by)
+        yield from leaves(columns, values, half, depth - 1, judge=judge, by=by)
 
 
 def halve(
@@ -120,7 +120,7 @@ def halve(
     together: set[frozenset[Person]] = set()
     for sample, (_, depth) in zip(members(values, plan, drawn), plan, strict=True):
         node = [p for p in ties if p in sample]
-        together |= set(leaves(columns, values, node, depth, judge, by))
+        together |= set(leaves(columns, values, node, depth, judge=judge, by=by))
     return together
 
 
