@@ -17,11 +17,6 @@ from jali.core.arrays import Bools, Floats, Ints
 from jali.encoding.table import Table
 from jali.principles import Safety
 from jali.principles.presence import PRESENT
-from jali.releases.concealed import Concealed
-from jali.releases.generalized import Generalized
-from jali.releases.linked.angel import Angel
-from jali.releases.linked.buckets import Buckets
-from jali.releases.marginals import Marginals
 from jali.releases.summary import an, many
 from jali.risk.attacks.broken import as_people, breaks, breaks_given_facts, shrunk
 from jali.risk.attacks.enumerated import Belief, enumerate_worlds, ways_of
@@ -55,9 +50,9 @@ class Found(NamedTuple):
 def algorithm(scene: Scene, public: Table | None, time_limit: float) -> Attack:
     """What follows from how the release was chosen, exactly or from a sample of worlds."""
     until = monotonic() + time_limit
-    everybody = scene.original.people if public is None or not isinstance(scene.release, Concealed) else public.people
+    everybody = scene.original.people if public is None or not scene.release.hides_presence else public.people
     method = scene.release.manifest.method
-    if method.get("transparent") or (method.get("name"), method.get("buckets")) == ("anatomize", "anatomy"):
+    if scene.release.transparent or (method.get("name"), method.get("buckets")) == ("anatomize", "anatomy"):
         return Attack("algorithm", PROVED, 0, everybody, 0, {"largest belief": _published(scene, public)})
     why = _why_not(scene)
     replays = why or replays_of(scene.release, scene.original, None if _unlinked(scene) else scene.links, public)
@@ -72,25 +67,25 @@ def algorithm(scene: Scene, public: Table | None, time_limit: float) -> Attack:
 def _why_not(scene: Scene) -> str | None:
     """Why nothing can be computed for a release, whatever its method."""
     release, table = scene.release, scene.original
-    if isinstance(release, Marginals):
+    if release.collected is not None:
         return f"what the algorithm of {an(release.kind)} release gives away"
     if scene.several:
         return "what the algorithm gives away where a person can have several rows"
     if table.weight is not None:
         return "what the algorithm gives away where people have weights"
-    if isinstance(release, Angel | Buckets) and table.of_role("other"):
+    if release.grouped_rows is None and table.of_role("other"):
         return "what the algorithm gives away where other columns are shown beside the quasi-identifiers"
     return None
 
 
 def _unlinked(scene: Scene) -> bool:
-    return isinstance(scene.release, Concealed | Marginals)
+    return scene.release.hides_presence or scene.release.collected is not None
 
 
 def _search(scene: Scene, public: Table | None, replays: list[Replay], until: float) -> Found | str:
     """The beliefs: over all worlds where they can be counted, else from clauses and a sample."""
     release = scene.release
-    if isinstance(release, Concealed):
+    if release.hides_presence:
         assert public is not None
         people = presences_of(scene.original, public)
         return _exact(scene, people, np.zeros(people.slots, dtype=np.int64), replays, until) or TOO_MANY
@@ -98,7 +93,7 @@ def _search(scene: Scene, public: Table | None, replays: list[Replay], until: fl
     facts = any(isinstance(p, Safety) and p.k > 0 for p in release.principles)
     people = people_of(scene.original, one_by_one=curve or facts)
     only = scene.links.only
-    whole = isinstance(release, Angel) or bool((only < 0).any())
+    whole = release.batched is not None or bool((only < 0).any())
     group = np.zeros_like(only) if whole else only
     combination = people.table.frequencies.row_combination.astype(np.int64)
     of_slot = group[combination] if curve or facts else group
@@ -185,12 +180,12 @@ def _told(scene: Scene, found: Found, everybody: int) -> Attack:
     """The attack in figures and words."""
     people, f = found.people, found.people.table.frequencies
     whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
-    name = None if isinstance(scene.release, Concealed) else scene.column.name
+    name = None if scene.release.hides_presence else scene.column.name
     column = whole.column(name)
     own = whole.joint[people.judged, whole.sensitive.index(column)]
     chance = np.zeros((people.slots, len(column)))
     np.add.at(chance.T, own, found.chance.T)
-    asked = chance[:, [column.labels.index(PRESENT)]] if isinstance(scene.release, Concealed) else chance
+    asked = chance[:, [column.labels.index(PRESENT)]] if scene.release.hides_presence else chance
     top, size = np.argmax(chance, axis=1), people.size
     truth = np.zeros((people.slots, len(column)), dtype=np.int64)
     np.add.at(truth, (people.slot, own[people.value]), 1)
@@ -209,7 +204,7 @@ def _told(scene: Scene, found: Found, everybody: int) -> Attack:
 def _case(scene: Scene, found: Found, slot: int, value: str, belief: float) -> str:
     """One case in words, by what is published of the people."""
     who = many(int(found.people.size[slot]), "person", "people")
-    if isinstance(scene.release, Generalized) and not isinstance(scene.release, Concealed):
+    if scene.release.grouped_rows is not None and not scene.release.hides_presence:
         combination = int(found.people.table.frequencies.row_combination[np.argmax(found.people.slot == slot)])
         group = int(scene.links.only[combination])
         if group >= 0:
@@ -231,6 +226,6 @@ def _held(scene: Scene, group: int, value: str) -> int:
 
 def _published(scene: Scene, public: Table | None) -> float:
     """The largest belief that the release shows."""
-    if isinstance(scene.release, Concealed):
+    if scene.release.hides_presence:
         return scene.release.presence(public).high
     return float(scene.seen.share.max(initial=0.0))

@@ -30,7 +30,6 @@ from jali.publish.partition import partition, recode
 from jali.publish.repair import repair
 from jali.releases.base import Release
 from jali.releases.column import Published
-from jali.releases.concealed import Concealed
 from jali.releases.generalized import Generalized, Partitioned
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.buckets import Buckets
@@ -139,7 +138,7 @@ def replays_of(release: Release, original: Table, own: Links | None, public: Tab
     `own` are the groups that cover each combination of the original, where the release shows groups.
     """
     method = release.manifest.method
-    if isinstance(release, Concealed):
+    if release.hides_presence:
         return _concealing(release, public) if public is not None else "who is in the table: no public table was given"
     known: Mapping[Any, Callable[[Any, Table, Ints], list[Replay] | str]] = {
         "generalize": _generalizing, "partition": _partitioning, "recode": _recoding, "repair": _repairing,
@@ -157,7 +156,7 @@ def published(release: Release, quasi: bool = False) -> Hashable:
     if quasi:
         data = data.select([column.name for column in release.of_role("quasi")])
     rows = Counter(zip(*(column.to_pylist() for column in data.columns), strict=True))
-    return tuple(sorted(getattr(release, "levels", {}).items())), frozenset(rows.items())
+    return tuple(sorted(release.levels.items())), frozenset(rows.items())
 
 
 def _cells(
@@ -341,7 +340,7 @@ def _sorted(places: list[int], values: list[Any]) -> tuple[Hashable, Hashable]:
     return tuple(sorted(places)), frozenset(Counter(values).items())
 
 
-def _concealing(release: Concealed, public: Table) -> list[Replay] | str:
+def _concealing(release: Release, public: Table) -> list[Replay] | str:
     """Who is present decides what is shown; the private values travel with the private people and tell nothing."""
     method, (bounds,) = release.manifest.method, release.principles
     assert isinstance(bounds, DeltaPresence)
