@@ -18,7 +18,7 @@ from jali.errors import InputError
 from jali.principles.base import hold
 from jali.principles.counts import dense
 from jali.risk.attacks.minimality import failure, spreads
-from jali.risk.worlds.count import Budget
+from jali.risk.disclosure.count import Budget
 from oracles.attacks import background, homogeneity, rejected
 
 # The twelve inpatients of the l-diversity paper, Figure 1.

@@ -17,7 +17,7 @@ from jali.releases.base import Release
 from jali.releases.load import load
 from jali.releases.store import within_release
 from jali.releases.summary import many
-from jali.reports import privacy, published, usefulness
+from jali.reports import privacy, published
 from jali.reports.material import Material, a_kind
 from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.audit import audit
@@ -27,7 +27,7 @@ Edition = Literal["public", "private"]
 
 SECTIONS = (
     published.published, privacy.guarantee, privacy.disclosure, privacy.groups, privacy.worst_groups,
-    usefulness.columns, usefulness.pairs, usefulness.queries, usefulness.cost, privacy.limits, published.made,
+    published.columns, published.pairs, published.queries, published.cost, privacy.limits, published.made,
 )  # fmt: skip
 NOTICE = {
     "public": "Public edition: everything here is computed from the release alone.",

@@ -25,7 +25,7 @@ from jali.principles.counts import Cells, Counts
 from jali.releases.summary import ATTACKER, NOT_COVERED, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
-from jali.risk.disclosure.curve import Curve
+from jali.risk.disclosure.tracker import Curve
 
 WORST = 3
 """The number of worst groups that are shown for each sensitive column."""

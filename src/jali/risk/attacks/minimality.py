@@ -16,7 +16,7 @@ from jali.releases.column import Published, node_numbers
 from jali.releases.group_facts import NodeFacts
 from jali.releases.summary import an, many
 from jali.risk.attacks.scene import Attack, Scene
-from jali.risk.worlds.count import Budget, TooManyError
+from jali.risk.disclosure.count import Budget, TooManyError
 from jali.search.mondrian.generic import Splitter
 from jali.search.mondrian.plan import columns_of, items_of
 

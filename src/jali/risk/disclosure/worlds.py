@@ -17,8 +17,8 @@ from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
 from jali.principles.base import exact
 from jali.risk.disclosure.buckets import Buckets, What, buckets_of
+from jali.risk.disclosure.count import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
 from jali.risk.disclosure.knowledge import Atom, Implication, Person
-from jali.risk.worlds.count import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
 
 AT_ONCE = 1 << 20
 """How many numbers a batch of worlds may hold."""
