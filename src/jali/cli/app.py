@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jali._version import __version__
+from jali.cli import shared
 from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
 from jali.cli.publishing import frontier, hierarchy, init, minimal, publish
 from jali.cli.reading import audit, disclosure, presence, query, report, sample
-from jali.cli.shared import PATH, Interrupted, emit, json_option, of_release, on_step, one_line, quiet_option
+from jali.cli.shared import PATH
 from jali.core.files import hold_folder, put_content
 from jali.errors import InputError, nearest
 
@@ -40,8 +41,7 @@ QUERIES = (
 )  # fmt: skip
 @click.option("--rows", type=click.IntRange(min=1), default=45222, show_default=True, help="How many people to invent.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other people.")
-@json_option
-@quiet_option
+@shared.printing_options
 def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     """Show jali at work on an invented census.
 
@@ -55,7 +55,7 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     table = jali.datasets.census(rows=rows, seed=seed)
     _require_own(output, table)
     promises = [jali.KAnonymity(10), jali.EntropyDiversity(6)]
-    release = jali.generalize(table, promises, suppress=0.05, on_step=on_step())
+    release = jali.generalize(table, promises, suppress=0.05, on_step=shared.on_step())
     (output / REPORT).unlink(missing_ok=True)
     path = release.save(output, overwrite=True)
     audit, measures = jali.audit(path), jali.measure(release, table)
@@ -64,7 +64,7 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     seconds = time.perf_counter() - started
     if as_json:
         figures: dict[str, Any] = {"audit": audit.to_dict(), "measures": measures.to_dict(), "queries": answers}
-        emit({"path": path, "report": page, "seconds": seconds} | of_release(release) | figures)
+        shared.emit({"path": path, "report": page, "seconds": seconds} | shared.of_release(release) | figures)
         return
     click.echo(f"{release!r}\n\nWhat an attacker can learn\n{audit!r}\n\nWhat an analyst keeps\n{measures!r}\n")
     click.echo("What an analyst can ask")
@@ -107,8 +107,6 @@ def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
 
 def _require_own(folder: Path, table: Table) -> None:
     """Raise InputError when the folder holds anything but an earlier release of the demo."""
-    from jali.errors import InputError
-
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     do = "choose another one with -o"
@@ -137,7 +135,7 @@ def _is_own(page: Path) -> bool:
 @click.option("--adult", type=PATH, metavar="FILE", help="The Adult table, instead of the environment's JALI_ADULT.")
 @click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where tables and plots go; by default nowhere.")
 @click.option("--quick", is_flag=True, help="Leave out the larger settings.")
-@quiet_option
+@shared.quiet_option
 def reproduce(*, name: str, adult: Path | None, output: Path | None, quick: bool) -> None:
     """Compute the figures of a paper again.
 
@@ -145,7 +143,7 @@ def reproduce(*, name: str, adult: Path | None, output: Path | None, quick: bool
     """
     from jali.reproduce import run
 
-    report = run(name, adult=adult, out=output, quick=quick, on_step=on_step())
+    report = run(name, adult=adult, out=output, quick=quick, on_step=shared.on_step())
     click.echo(repr(report))
     if output is not None:
         click.echo(f"Saved in {output}")
@@ -160,7 +158,7 @@ class App(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The options before the command."""
-        with one_line(ctx):
+        with shared.one_line(ctx):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -171,7 +169,7 @@ class App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and see that its output reached its reader."""
-        with one_line(ctx):
+        with shared.one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -221,4 +219,4 @@ def main() -> None:
     try:
         app(prog_name="jali")
     except KeyboardInterrupt:
-        sys.exit(Interrupted.exit_code)
+        sys.exit(shared.Interrupted.exit_code)
