@@ -11,7 +11,6 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools
 from jali.core.programs import beta_quantile
 from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
@@ -52,7 +51,8 @@ def sample(
             has |= _draw(buckets, bucket, people, values, (size, random))
         right = np.ones(size, dtype=bool)
         for clause in clauses:
-            right &= ~_all(has, clause.given, size) | ~_none(has, clause.then, size)
+            spared = [has[person] != value for person, value in clause.given]
+            right &= np.logical_or.reduce([*spared, *(has[person] == value for person, value in clause.then)])
         kept += int(right.sum())
         hits += np.array([int((right & (has[person] == value)).sum()) for person, value in facts], dtype=np.int64)
         drawn += size
@@ -75,20 +75,6 @@ def _draw(
         left[np.arange(worlds), pick] -= 1
         drawn[person] = name[pick]
     return drawn
-
-
-def _all(has: dict[Person, NDArray[np.int64]], facts: frozenset[Fact], worlds: int) -> Bools:
-    result = np.ones(worlds, dtype=bool)
-    for person, value in facts:
-        result &= has[person] == value
-    return result
-
-
-def _none(has: dict[Person, NDArray[np.int64]], facts: frozenset[Fact], worlds: int) -> Bools:
-    result = np.ones(worlds, dtype=bool)
-    for person, value in facts:
-        result &= has[person] != value
-    return result
 
 
 def interval(hits: int, of: int, confidence: float) -> tuple[float, float]:

@@ -21,7 +21,6 @@ import numpy as np
 from jali.core.arrays import Floats, Ints, combine, steps
 from jali.cover.overlap import overlap
 from jali.errors import InputError
-from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases.base import Release
 from jali.releases.column import Published
@@ -139,13 +138,8 @@ def kept_by(
     if not on_values:
         return {}, notes
     counts = _counts(release, keys, pairs)
-    return {repr(promise): _verdict(promise, counts, all_known=all_known) for promise in on_values}, notes
-
-
-def _verdict(promise: Principle, counts: Counts, *, all_known: bool) -> bool | None:
-    if not bool(promise.holds(counts).all()):
-        return False
-    return True if all_known else None
+    unbroken = True if all_known else None
+    return {repr(p): unbroken if bool(p.holds(counts).all()) else False for p in on_values}, notes
 
 
 def _counts(release: Generalized, keys: Sequence[str], pairs: Sequence[Mapping[tuple[Label, ...], Fraction]]) -> Counts:
@@ -202,20 +196,15 @@ def joint(releases: Sequence[Release | str | Path]) -> JointAudit | JointAudits:
 
 def _plain(release: Release) -> Generalized:
     if not isinstance(release, Release):
-        raise InputError(
-            "a joint audit is of releases", got=type(release).__name__, do="pass releases or their folders"
-        )
+        do = "pass releases or their folders"
+        raise InputError("a joint audit is of releases", got=type(release).__name__, do=do)
     rows = release.grouped_rows
-    if rows is None:
-        raise InputError(
-            f"{an(release.kind)} release cannot be audited together with another",
-            do="its values are not tied to rows, so worlds cannot be counted value by value; audit it alone",
-        )
-    if release.hides_presence:
-        raise InputError(
-            f"{an(release.kind)} release cannot be audited together with another",
-            do="its promise is judged against the public table, not against a release; audit it alone",
-        )
+    if rows is None or release.hides_presence:
+        why = "its promise is judged against the public table, not against a release"
+        if rows is None:
+            why = "its values are not tied to rows, so worlds cannot be counted value by value"
+        what = f"{an(release.kind)} release cannot be audited together with another"
+        raise InputError(what, do=f"{why}; audit it alone")
     if rows.people is not None:
         raise InputError("a joint audit is not defined where a person can have several rows", do="audit them alone")
     return rows
