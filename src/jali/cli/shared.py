@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jali.errors import InfeasibleError, InputError, InternalError, JaliError
+from jali.errors import InputError, InternalError, JaliError
 from jali.releases.summary import an
 
 if TYPE_CHECKING:
@@ -322,8 +322,6 @@ def _failure(problem: Exception, *, show_values: bool) -> Failure:
     match problem:
         case InputError():
             return WrongInput(problem.with_value() if show_values else str(problem))
-        case InfeasibleError():
-            return CouldNot(str(problem))
         case InternalError():
             report = "" if "please report" in str(problem) else "; please report this bug"
             return CouldNot(f"{problem}{report}")

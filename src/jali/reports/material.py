@@ -136,16 +136,6 @@ class Material:
 BESIDE = "judged against the public table, which is no part of the release"
 
 
-def a_kind(release: Release) -> str:
-    """The kind with its article.
-
-    >>> from types import SimpleNamespace
-    >>> a_kind(SimpleNamespace(kind="angel")), a_kind(SimpleNamespace(kind="recoded"))
-    ('an angel release', 'a recoded release')
-    """
-    return f"{'an' if release.kind[0] in 'aeiou' else 'a'} {release.kind} release"
-
-
 def reached(m: Material, principle: Principle) -> str | None:
     """What the release reaches of a promise; None where that is no single figure."""
     if m.release.hides_presence:
@@ -154,12 +144,10 @@ def reached(m: Material, principle: Principle) -> str | None:
     if not m.release.one_grouping and isinstance(principle, KAnonymity):
         return None if isinstance(m.audit, Missing) else show(m.audit.k)
     counts = m.counts
-    return None if isinstance(counts, Missing) else _worst(principle, counts)
-
-
-def _worst(principle: Principle, counts: Counts) -> str | None:
-    found = attempt(lambda: show(principle.worst(counts)))
-    return None if isinstance(found, Missing) else found
+    if isinstance(counts, Missing):
+        return None
+    worst = attempt(lambda: show(principle.worst(counts)))
+    return None if isinstance(worst, Missing) else worst
 
 
 def judged(m: Material, principle: Principle) -> str:

@@ -26,8 +26,8 @@ from jali.encoding import values as v
 from jali.measures.columns import CLASSES, Association, Distribution
 from jali.releases.column import Published
 from jali.releases.marginals import Marginals
-from jali.releases.summary import cut, many
-from jali.reports.material import SEED, Material, Missing, a_kind, not_defined
+from jali.releases.summary import an, cut, many
+from jali.reports.material import SEED, Material, Missing, not_defined
 
 ROWS = 8
 """The number of rows that are shown of each table."""
@@ -55,7 +55,8 @@ def _sizes(m: Material) -> Html:
         (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
         for name, t in m.release.tables.items()
     ]
-    return html_table(("What", "Size"), rows, caption=sentence(a_kind(m.release)).rstrip("."), numbers=(1,), named=True)
+    caption = sentence(f"{an(m.release.kind)} release").rstrip(".")
+    return html_table(("What", "Size"), rows, caption=caption, numbers=(1,), named=True)
 
 
 def _columns(m: Material) -> Html:

@@ -99,11 +99,6 @@ class Angel(Linked):
         return self.tables["batches"]
 
     @property
-    def individuals(self) -> pa.Table:
-        """The published quasi-identifiers of each individual, in published order."""
-        return self.tables["data"].select([column.name for column in self.of_role("quasi")])
-
-    @property
     def group_of_rows(self) -> Ints:
         """The batch of each row of `data`, counted from 0: its number less one."""
         batch = self.contents.tables[0].batch

@@ -97,11 +97,6 @@ class Buckets(Linked):
         return {"individuals": pa.table(individuals), "buckets": pa.table(buckets | {count: pa.array(held.people)})}
 
     @property
-    def individuals(self) -> pa.Table:
-        """The published quasi-identifiers of each individual, in published order."""
-        return self.tables["individuals"].select([column.name for column in self.of_role("quasi")])
-
-    @property
     def groups(self) -> pa.Table:
         """The buckets: their numbers, and how many rows each has."""
         size = np.bincount(self.contents.bucket)

@@ -42,6 +42,12 @@ class Linked(Release):
         name: str | None = self.contents.names[2]
         return name
 
+    @property
+    def individuals(self) -> pa.Table:
+        """The published quasi-identifiers of each individual, in published order."""
+        shown, *_ = self.tables.values()
+        return shown.select([column.name for column in self.of_role("quasi")])
+
     def assignment(self, table: Table) -> Ints:
         """The bucket or batch of each row of the original, counted from 0: for its holder.
 

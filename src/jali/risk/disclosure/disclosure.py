@@ -279,7 +279,7 @@ def _show(buckets: Buckets, person: Person) -> str:
     """A person as the release shows them, numbers from 1."""
     individuals = None if buckets.release is None else buckets.release.individuals
     if individuals is None:
-        return f"person {person.index + 1} of bucket {person.bucket + 1}"
+        return str(person)
     row = buckets.row(person)
     cells = ", ".join(
         "no value" if cell is None else str(cell) for cell in individuals.slice(row, 1).to_pylist()[0].values()
@@ -298,8 +298,7 @@ def _named(buckets: Buckets, people: set[Person], names: Names | None) -> dict[P
         do = "give one for each published row, or a mapping from the rows (from 0) that have one"
         raise InputError(f"there are {int(buckets.size.sum()):,} published rows", got=many(len(names), "name"), do=do)
     rows = {person: buckets.row(person) for person in people}
-    if isinstance(names, Mapping):
-        for row in names:
-            buckets.person(row_number(row, "the row of a name"))
-        return {person: str(names[row]) for person, row in rows.items() if row in names}
-    return {person: str(names[row]) for person, row in rows.items()}
+    for row in names if isinstance(names, Mapping) else ():
+        buckets.person(row_number(row, "the row of a name"))
+    known = names if isinstance(names, Mapping) else dict(enumerate(names))
+    return {person: str(known[row]) for person, row in rows.items() if row in known}

@@ -143,15 +143,6 @@ class Risk(float):
         return f"about {float(self):.4g}, between {self.low:.4g} and {self.high:.4g}"
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """How worlds are drawn where they cannot be counted."""
-
-    worlds: int
-    random: np.random.Generator
-    confidence: float
-
-
 def risk(
     what: What,
     knowledge: Iterable[Implication] | Known = (),
@@ -180,7 +171,7 @@ def risk(
     interval(0, 1, confidence)  # refuse a bad confidence before any work
     random = generator(secrets.randbits(128) if seed is None else seed)
     clauses = clauses_of(buckets, known)
-    about = Attacker(buckets, clauses, Drawing(int(samples), random, confidence))
+    about = Attacker(buckets, clauses, int(samples), random, confidence)
     return about.most_likely() if target is None else about.of(buckets.atom(_atom(target)))
 
 
@@ -204,10 +195,12 @@ def _atom(target: object) -> Atom:
 
 
 class Attacker:
-    """Somebody who knows clauses about the people of buckets."""
+    """Somebody who knows clauses about the people of buckets; worlds are drawn where they cannot be counted."""
 
-    def __init__(self, buckets: Buckets, clauses: list[Clause], drawing: Drawing) -> None:
-        self.buckets, self.drawing = buckets, drawing
+    def __init__(
+        self, buckets: Buckets, clauses: list[Clause], worlds: int, random: np.random.Generator, confidence: float
+    ) -> None:
+        self.buckets, self.worlds, self.random, self.confidence = buckets, worlds, random, confidence
         self.parts = components(clauses)
         self.where = [{person.bucket for clause in part for person in clause.people} for part in self.parts]
 
@@ -287,9 +280,8 @@ class Attacker:
         """The chance of what is known; an error where that is 0."""
         known = chance(self.buckets, part, budget)
         if not known:
-            raise InputError(
-                "the knowledge contradicts the release: no world satisfies it", do="check who has what, or leave it out"
-            )
+            do = "check who has what, or leave it out"
+            raise InputError("the knowledge contradicts the release: no world satisfies it", do=do)
         return known
 
     def _consistent(self, part: list[Clause]) -> None:
@@ -300,7 +292,7 @@ class Attacker:
             self._sampled(part, [])
 
     def _sampled(self, part: list[Clause], facts: list[Fact]) -> Sampled:
-        drawn = sample(self.buckets, part, facts, self.drawing.worlds, self.drawing.random)
+        drawn = sample(self.buckets, part, facts, self.worlds, self.random)
         if not drawn.kept:
             raise InfeasibleError(
                 f"counting takes more than {FEASIBLE:,} steps, and none of {drawn.worlds:,} random worlds satisfies "
@@ -315,12 +307,11 @@ class Attacker:
         """The largest of several shares; each interval is widened so that all hold at once (Bonferroni)."""
         drawn = self._sampled(part, facts)
         best = max(range(len(facts)), key=drawn.hits.__getitem__)
-        confidence = self.drawing.confidence
-        ends = interval(drawn.hits[best], drawn.kept, 1 - (1 - confidence) / len(facts))
+        ends = interval(drawn.hits[best], drawn.kept, 1 - (1 - self.confidence) / len(facts))
         few = "only " if drawn.kept < FEW else ""
         how = (
             f"estimated from {few}{drawn.kept:,} of {drawn.worlds:,} random worlds, those that satisfy the knowledge "
-            f"(counting takes more than {FEASIBLE:,} steps); the interval holds with {confidence:.4g} confidence"
+            f"(counting takes more than {FEASIBLE:,} steps); the interval holds with {self.confidence:.4g} confidence"
         )
         return Risk(drawn.hits[best] / drawn.kept, target=self._named(facts[best]), ends=ends, how=how)
 
