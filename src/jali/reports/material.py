@@ -103,17 +103,14 @@ class Material:
     @cached_property
     def associations(self) -> dict[tuple[str, str], Association | Missing]:
         """Each pair of columns."""
-        found: dict[tuple[str, str], Association | Missing] = {}
-        for one, other in combinations(self.distributions, 2):
-            found[one, other] = self._association(self.distributions[one], self.distributions[other])
-        return found
+        every = self.distributions
+        return {(a, b): self._association(every[a], every[b]) for a, b in combinations(every, 2)}
 
     def _association(self, one: Distribution | Missing, other: Distribution | Missing) -> Association | Missing:
-        for side in (one, other):
-            if isinstance(side, Missing):
-                return side
-        assert isinstance(one, Distribution)
-        assert isinstance(other, Distribution)
+        if isinstance(one, Missing):
+            return one
+        if isinstance(other, Missing):
+            return other
         found = attempt(lambda: association(self.estimate, one.classes, other.classes, self.original))
         return Missing("too many combinations of values") if found is None else found
 

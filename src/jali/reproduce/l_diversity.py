@@ -278,15 +278,9 @@ def cost(path: str | Path | None, name: str, ks: Sequence[int] = KS) -> Figure:
     """Figures 15 to 18: the least height, average group size and discernibility of any table, on the sample."""
     table = sample(adult(path, quasi=QUASI[name]))
     best = {p: [best_tables(table, make(k)) for k in ks] for p, make in PRINCIPLES.items()}
-    rows: list[tuple[Cell, ...]] = [
-        (title, principle, *_series(found, which))
-        for which, title in MEASURES.items()
-        for principle, found in best.items()
-    ]
-    panels = tuple(
-        Panel(f"least {title}", _texts(ks), {p: _series(found, which) for p, found in best.items()}, "k = l")
-        for which, title in MEASURES.items()
-    )
+    series = {title: {p: _series(found, which) for p, found in best.items()} for which, title in MEASURES.items()}
+    rows = [(title, principle, *values) for title, own in series.items() for principle, values in own.items()]
+    panels = tuple(Panel(f"least {title}", _texts(ks), own, "k = l") for title, own in series.items())
     return Figure(
         name,
         f"{name.replace('-', ' ').capitalize()}: {', '.join(QUASI[name])}; a {100 * SHARE:g} % sample of Adult",

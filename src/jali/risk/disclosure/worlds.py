@@ -172,7 +172,11 @@ def risk(
     random = generator(secrets.randbits(128) if seed is None else seed)
     clauses = clauses_of(buckets, known)
     about = Attacker(buckets, clauses, int(samples), random, confidence)
-    return about.most_likely() if target is None else about.of(buckets.atom(_atom(target)))
+    if target is None:
+        return about.most_likely()
+    if not isinstance(target, Atom):
+        raise InputError("the target must be an atom", got=type(target).__name__, do="write Atom(person, value)")
+    return about.of(buckets.atom(target))
 
 
 def _implications(knowledge: object) -> list[Implication]:
@@ -186,12 +190,6 @@ def _implications(knowledge: object) -> list[Implication]:
         if not isinstance(one, Implication):
             raise InputError("knowledge must be a list of implications", got=f"a list with {type(one).__name__}")
     return list(known)
-
-
-def _atom(target: object) -> Atom:
-    if not isinstance(target, Atom):
-        raise InputError("the target must be an atom", got=type(target).__name__, do="write Atom(person, value)")
-    return target
 
 
 class Attacker:
