@@ -133,7 +133,10 @@ def beliefs(
 
     if (rho1 is None) != (rho2 is None):
         raise InputError("--rho1 and --rho2 go together", do="give both or none")
-    found = shared.generalized(release)
+    given = jali.load(release)
+    found = given.grouped_rows
+    if found is None:
+        raise InputError(f"{release} is {an(given.kind)} release", do="name a generalized one")
     column = found[sensitive].name if sensitive else None
     named = {"sensitive": [column]} if column else {}
     table = shared.read_like(found, population, weights=frequency, **reading, **named)

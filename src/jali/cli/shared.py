@@ -20,14 +20,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from jali.errors import InputError, InternalError, JaliError
-from jali.releases.summary import an
 
 if TYPE_CHECKING:
     from jali.core.progress import Step
     from jali.encoding.table import Table
     from jali.job import Job
     from jali.releases.base import Release
-    from jali.releases.generalized import Generalized
 
 SHOW_VALUES = "jali.show_values"
 """Where a context keeps whether messages may show original values."""
@@ -201,16 +199,6 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
 
 
-def generalized(path: Path) -> Generalized:
-    """A saved release, which must be a generalized one."""
-    from jali.releases.load import load
-
-    release = load(path)
-    if release.grouped_rows is None:
-        raise InputError(f"{path} is {an(release.kind)} release", do="name a generalized one")
-    return release.grouped_rows
-
-
 def load_job(path: Path, *, separator: str | None = None, encoding: str | None = None) -> Job:
     """A job, with another separator or encoding where one is given."""
     from jali.job import Job
@@ -308,14 +296,10 @@ def one_line(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     except Exception as problem:
-        if os.environ.get("JALI_DEBUG") or _is_help(problem):
+        help_wanted = type(problem).__name__ == "NoArgsIsHelpError"  # `jali` alone
+        if os.environ.get("JALI_DEBUG") or help_wanted:
             raise
         raise _failure(problem, show_values=bool(ctx.meta.get(SHOW_VALUES))) from None
-
-
-def _is_help(problem: Exception) -> bool:
-    """Whether click only wants to show the help: `jali` alone."""
-    return type(problem).__name__ == "NoArgsIsHelpError"
 
 
 def _failure(problem: Exception, *, show_values: bool) -> Failure:

@@ -64,7 +64,8 @@ def _costs(
     release: Release, original: Table, domain: Domain, covers: Mapping[str, Cover],
     *, kl: float, alike: float | None, groups: int, suppressed: int = 0,
 ) -> HolderCosts:  # fmt: skip
-    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
+    rows = {name: np.bincount(release[name].codes, minlength=len(release[name].labels)) for name in covers}
+    shares = {n: _share(rows[n].astype(np.float64), covers[n], original[n].mask(domain)) for n in covers}
     average, lost, kept = average_size(release.rows, groups), loss(shares.values()), granularity(shares.values())
     return HolderCosts(kl, average, alike, lost, kept, groups, suppressed, shares)
 
@@ -111,11 +112,6 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
     inside = mask[cover.member] if cover.values is not None and len(cover.values) == len(mask) else cover.member >= 0
     covered: Ints = np.diff(starts(inside)[cover.start])
     return covered_share(rows, covered, int(mask.sum()))
-
-
-def _rows(published: Published) -> NDArray[np.floating]:
-    """How many rows show each node: (nodes,)."""
-    return np.bincount(published.codes, minlength=len(published.labels)).astype(np.float64)
 
 
 def divergence(estimate: Estimate, original: Table) -> float:
