@@ -87,7 +87,9 @@ def adult(
             got=f"{table.rows:,} rows",
             do=HOW,
         )
-    found = {name: _as_role(table[name], role) for name, role in roles.items()}
+    found = {name: table[name] for name in roles}
+    for name in (name for name, role in roles.items() if role == "sensitive"):
+        found[name] = replace(found[name], role="sensitive", hierarchy=None, judges_groups=False)
     if "salary-class" in found:
         found["salary-class"] = _salary(found["salary-class"], labels)
     return replace(table, columns=tuple(found.values()))
@@ -143,10 +145,6 @@ def _read(path: Path, roles: dict[str, Role], domain: Domain) -> Table:
     except InputError as problem:
         what = f"{path} is not the Adult table that jali expects: {problem.what}"
         raise InputError(what, got=problem.got, do=HOW, value=problem.value) from None
-
-
-def _as_role(column: Column, role: Role) -> Column:
-    return column if role == "quasi" else replace(column, role=role, hierarchy=None, judges_groups=False)
 
 
 def _salary(column: Column, labels: Labels) -> Column:
