@@ -23,11 +23,10 @@ from jali.measures.columns import CLASSES, association, cramers_v, distribution
 from jali.principles.counts import dense
 from jali.releases.base import Release
 from jali.releases.marginals import promise_of
-from jali.reports import usefulness
+from jali.reports import published
 from jali.reports.material import Material, Missing, attempt
 from jali.reports.page import SECTIONS, Report
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups, worst_of
-from jali.reports.published import published
 from jali.risk.audit.audit import figures
 from jali.risk.audit.figures import together
 
@@ -169,7 +168,7 @@ def test_two_originals_with_the_same_tables_have_the_same_public_edition(monkeyp
     assert made[0].tables["data"].equals(made[1].tables["data"])
     assert made[0].manifest.metrics["kl"] != made[1].manifest.metrics["kl"]
     assert jali.report(made[0]).html == jali.report(made[1]).html
-    costs = [usefulness.cost(Material(r, made_of(f))).html() for r, f in zip(made, (first, other), strict=True)]
+    costs = [published.cost(Material(r, made_of(f))).html() for r, f in zip(made, (first, other), strict=True)]
     assert costs[0] != costs[1]  # so the comparison above could have failed
 
 
@@ -254,10 +253,10 @@ def test_where_a_column_stands_is_told_table_by_table_and_marginal_by_marginal(r
     """Of ANGEL with its table; of marginals with its level in each of them, and that it is in none."""
     table = made_of(people(120))
     angel = jali.angelize(table, [jali.FrequencyDiversity(2)], k=5, marginals=[["age", "illness"]])
-    assert published(Material(angel)).html().count('<th scope="row">age</th>') == 2
-    assert "<td>marginal-1</td>" in published(Material(angel)).html()
+    assert published.published(Material(angel)).html().count('<th scope="row">age</th>') == 2
+    assert "<td>marginal-1</td>" in published.published(Material(angel)).html()
     release = releases["marginals"]
-    told = published(Material(release)).html()
+    told = published.published(Material(release)).html()
     for chain in release.chains:
         levels = [own[chain.name] for own, _ in release.marginals if chain.name in own]
         assert all(f"{chain.like(level)} in marginal" in told for level in levels)
@@ -666,7 +665,7 @@ def test_how_people_are_spread_is_told_as_cells_are_shown(show: Any, evenly: boo
     table = made_of(people())
     release = jali.generalize(table, [jali.KAnonymity(5)], show=show or {"age": "pdf"})
     for original in (None, table):
-        said = str(usefulness.columns(Material(release, original)).body)
+        said = str(published.columns(Material(release, original)).body)
         assert ("evenly within" in said, "distribution says" in said) == (evenly, as_told)
 
 

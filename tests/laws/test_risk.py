@@ -17,12 +17,12 @@ import pytest
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.risk.disclosure import count as count_worlds
+from jali.risk.disclosure import worlds
 from jali.risk.disclosure.buckets import buckets_of
+from jali.risk.disclosure.count import Budget, TooManyError, chance, clauses_of
 from jali.risk.disclosure.knowledge import Atom, Implication, Person, knowledge_from, read_knowledge, to_json
-from jali.risk.worlds import count as count_worlds
-from jali.risk.worlds import worlds
-from jali.risk.worlds.count import Budget, TooManyError, chance, clauses_of
-from jali.risk.worlds.worlds import Risk, interval, risk, sample
+from jali.risk.disclosure.worlds import Risk, interval, risk, sample
 from oracles.worlds import atoms, probability, satisfying
 
 # Figure 3 of the paper: flu, lung cancer, mumps, breast cancer, heart disease, ovarian cancer.

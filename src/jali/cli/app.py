@@ -4,19 +4,149 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import signal
 import sys
-from typing import Any
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jali._version import __version__
-from jali.cli.demo import demo, reproduce
+from jali.cli import shared
 from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
 from jali.cli.publishing import frontier, hierarchy, init, minimal, publish
 from jali.cli.reading import audit, disclosure, presence, query, report, sample
-from jali.cli.shared import Interrupted, one_line
+from jali.cli.shared import PATH
+from jali.core.files import hold_folder, put_content
 from jali.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from jali.encoding.table import Table
+    from jali.releases.generalized import Generalized
+
+REPORT = "report.html"
+TITLE = "An invented census, published"
+QUERIES = (
+    "\"marital-status\" = 'Never-married' AND occupation = 'Sales'",
+    "age BETWEEN 30 AND 39 AND occupation IN ('Exec-managerial', 'Prof-specialty')",
+)
+
+
+@click.command()
+@click.option(
+    "-o", "--output", type=PATH, default=Path("jali-demo"), show_default=True, metavar="FOLDER",
+    help="Where the release and the report go; earlier ones of the demo are replaced.",
+)  # fmt: skip
+@click.option("--rows", type=click.IntRange(min=1), default=45222, show_default=True, help="How many people to invent.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another seed, other people.")
+@shared.printing_options
+def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
+    """Show jali at work on an invented census.
+
+    Publishes, audits, measures and queries it, and writes a report; needs no input.
+    Every group has at least 10 people and entropy diversity 6 in occupation; up to 5 % of the rows are suppressed.
+    """
+    import jali
+
+    started = time.perf_counter()
+    click.get_current_context().with_resource(hold_folder(output))
+    table = jali.datasets.census(rows=rows, seed=seed)
+    _require_own(output, table)
+    promises = [jali.KAnonymity(10), jali.EntropyDiversity(6)]
+    release = jali.generalize(table, promises, suppress=0.05, on_step=shared.on_step())
+    (output / REPORT).unlink(missing_ok=True)
+    path = release.save(output, overwrite=True)
+    audit, measures = jali.audit(path), jali.measure(release, table)
+    answers = _answers(release, table)
+    page = _report(release, table, path)
+    seconds = time.perf_counter() - started
+    if as_json:
+        figures: dict[str, Any] = {"audit": audit.to_dict(), "measures": measures.to_dict(), "queries": answers}
+        shared.emit({"path": path, "report": page, "seconds": seconds} | shared.of_release(release) | figures)
+        return
+    click.echo(f"{release!r}\n\nWhat an attacker can learn\n{audit!r}\n\nWhat an analyst keeps\n{measures!r}\n")
+    click.echo("What an analyst can ask")
+    for answer in answers:
+        shown = "{condition}: about {count:,.0f}, between {low:,.0f} and {high:,.0f}; in truth {truth:,}"
+        click.echo(shown.format(**answer))
+    click.echo("\nNo report: matplotlib is not installed" if page is None else f"\nReport: open {page} in a browser")
+    click.echo(f"Saved in {path} after {seconds:.1f} s. Try: jali audit {path}")
+
+
+def _report(release: Generalized, table: Table, folder: Path) -> Path | None:
+    """The private edition, since nobody lives in this census; None where matplotlib is not installed."""
+    from importlib.util import find_spec
+
+    import jali
+
+    if find_spec("matplotlib") is None:
+        return None
+    page = jali.report(release, table, title=TITLE).html
+    # Nobody is in this table, so that its confidential page may lie beside the release, where `save` puts none.
+    put_content(folder / REPORT, page, overwrite=True)
+    return folder / REPORT
+
+
+def _answers(release: Generalized, table: Table) -> list[dict[str, Any]]:
+    """The queries' answers from the release, and those of the table itself."""
+    import jali
+
+    exact = jali.generalize(table, [jali.KAnonymity(1)], levels={}).estimate()
+    estimate = release.estimate()
+    answers = []
+    for condition in QUERIES:
+        count = estimate.count(condition)
+        truth = round(exact.count(condition))
+        answers.append(
+            {"condition": condition, "count": float(count), "low": count.low, "high": count.high, "truth": truth}
+        )
+    return answers
+
+
+def _require_own(folder: Path, table: Table) -> None:
+    """Raise InputError when the folder holds anything but an earlier release of the demo."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    do = "choose another one with -o"
+    problem = InputError(f"the folder {folder} holds something that the demo did not write", do=do)
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        expected = {"manifest.json", *manifest["files"]}
+        columns = [column["name"] for column in manifest["columns"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise problem from None
+    found = {path.name for path in folder.iterdir()} - ({REPORT} if _is_own(folder / REPORT) else set())
+    if columns != [c.name for c in table.columns] or found != expected:
+        raise problem
+
+
+def _is_own(page: Path) -> bool:
+    """Whether a report is one that the demo wrote."""
+    try:
+        return f"<title>{TITLE}</title>" in page.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--adult", type=PATH, metavar="FILE", help="The Adult table, instead of the environment's JALI_ADULT.")
+@click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where tables and plots go; by default nowhere.")
+@click.option("--quick", is_flag=True, help="Leave out the larger settings.")
+@shared.quiet_option
+def reproduce(*, name: str, adult: Path | None, output: Path | None, quick: bool) -> None:
+    """Compute the figures of a paper again.
+
+    NAME is the paper: l-diversity, background-knowledge, marginals, pdf or angel.
+    """
+    from jali.reproduce import run
+
+    report = run(name, adult=adult, out=output, quick=quick, on_step=shared.on_step())
+    click.echo(repr(report))
+    if output is not None:
+        click.echo(f"Saved in {output}")
 
 
 class App(click.Group):
@@ -28,7 +158,7 @@ class App(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The options before the command."""
-        with one_line(ctx):
+        with shared.one_line(ctx):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -39,7 +169,7 @@ class App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and see that its output reached its reader."""
-        with one_line(ctx):
+        with shared.one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -89,4 +219,4 @@ def main() -> None:
     try:
         app(prog_name="jali")
     except KeyboardInterrupt:
-        sys.exit(Interrupted.exit_code)
+        sys.exit(shared.Interrupted.exit_code)

@@ -10,26 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jali.cli.shared import (
-    PATH,
-    columns_of_text,
-    emit,
-    format_option,
-    job_argument,
-    json_option,
-    names,
-    note,
-    note_formulas,
-    of_release,
-    on_step,
-    overwrite_option,
-    quiet_option,
-    reserve_file,
-    reserve_release,
-    show_values_option,
-    spreadsheet_option,
-)
+from jali.cli import shared
+from jali.cli.shared import PATH, names
 from jali.core.files import put_content
+from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
@@ -38,19 +22,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@job_argument
+@shared.job_argument
 @click.option("-o", "--output", type=PATH, metavar="FOLDER", help="Where to, instead of the job's own output.")
 @click.option("--private", type=PATH, metavar="FILE", help="Keep the batches of an ANGEL release for its holder.")
-@overwrite_option
-@format_option
-@spreadsheet_option
+@shared.overwrite_option
+@shared.format_option
+@shared.spreadsheet_option
 @click.option(
     "--auto", is_flag=True, help="Compare all methods, and publish with the one that jali frontier recommends."
 )
 @click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
-@json_option
-@quiet_option
-@show_values_option
+@shared.printing_options
+@shared.show_values_option
 def publish(
     *,
     job: Path,
@@ -68,10 +51,8 @@ def publish(
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
     whole or not at all. With --auto the job's own method does not matter.
     """
-    from jali.errors import InputError
-    from jali.job import Job
 
-    loaded = Job.load(job)
+    loaded = shared.load_job(job)
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
@@ -83,8 +64,8 @@ def publish(
         _reserve(folder, keys, overwrite=overwrite)
     table = loaded.table()
     prefer = {"transparent": loaded.compare.get("transparent", "prefer")}
-    compared = loaded.frontier(table, strengths=(), on_step=on_step(), **prefer) if auto else None
-    release = (loaded.run if compared is None else compared.release)(table, on_step=on_step())
+    compared = loaded.frontier(table, strengths=(), on_step=shared.on_step(), **prefer) if auto else None
+    release = (loaded.run if compared is None else compared.release)(table, on_step=shared.on_step())
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     beside = {"private": keys} if keys is not None and release.batched is not None else {}
     path = None
@@ -94,20 +75,20 @@ def publish(
         told = {} if compared is None else compared.to_dict()
         keys_told = ("recommended", "recommended_transparent", "reason")
         chosen = {"chosen": {name: told[name] for name in keys_told}} if told else {}
-        emit({"path": path} | of_release(release) | chosen)
+        shared.emit({"path": path} | shared.of_release(release) | chosen)
     else:
         if compared is not None:
             click.echo(f"{compared.reason}\n")
         click.echo(summary)
         if path is not None:
             click.echo(f"Saved in {path}")
-    tell(table)
+    note_reading(table)
     if release.batched is not None and keys is None:
-        note("no private file was kept, so no marginal can be added later; see --private")
+        shared.note("no private file was kept, so no marginal can be added later; see --private")
     if form == "csv":
-        note_formulas(release.formula_columns(), safe=safe)
+        shared.note_formulas(release.formula_columns(), safe=safe)
     if dry_run:
-        note("a dry run: nothing was written")
+        shared.note("a dry run: nothing was written")
 
 
 def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
@@ -115,31 +96,30 @@ def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
     from jali.core.files import hold_file
     from jali.releases.linked.private import check_place
 
-    reserve_release(folder, overwrite=overwrite)
+    shared.reserve_release(folder, overwrite=overwrite)
     if private is not None:
         place = check_place(private, folder, overwrite=overwrite)
         click.get_current_context().with_resource(hold_file(place, overwrite=overwrite, parents=True))
 
 
-def tell(table: Table) -> None:
+def note_reading(table: Table) -> None:
     """What the holder of a table should know before it is published."""
     if table.unnamed:
-        note(f"not named and not published: {', '.join(table.unnamed)}")
+        shared.note(f"not named and not published: {', '.join(table.unnamed)}")
     if table.incomplete:
         dropped = "row with a missing value was" if table.incomplete == 1 else "rows with a missing value were"
-        note(f"{table.incomplete:,} {dropped} dropped")
+        shared.note(f"{table.incomplete:,} {dropped} dropped")
     chosen = [c.name for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen]
     if chosen:
-        note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")
+        shared.note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")
     if table.person_name is None:
-        note("one row per person is assumed; name a person column if that is not so")
+        shared.note("one row per person is assumed; name a person column if that is not so")
 
 
 @click.command()
-@job_argument
-@json_option
-@quiet_option
-@show_values_option
+@shared.job_argument
+@shared.printing_options
+@shared.show_values_option
 def minimal(*, job: Path, as_json: bool) -> None:
     """List every minimal generalization.
 
@@ -148,17 +128,16 @@ def minimal(*, job: Path, as_json: bool) -> None:
     [generalize] levels = { zip = 2 }.
     """
     import jali
-    from jali.job import Job
 
-    loaded = Job.load(job)
-    nodes = jali.minimal(loaded.table(), loaded.requirement, on_step=on_step())
+    loaded = shared.load_job(job)
+    nodes = jali.minimal(loaded.table(), loaded.requirement, on_step=shared.on_step())
     if as_json:
-        emit([vars(node) for node in nodes])
+        shared.emit([vars(node) for node in nodes])
     else:
         header = [*nodes[0].levels, "groups", "smallest", "height", "KL", "discernibility", "average", "loss"]
-        click.echo(columns_of_text(header, [_row(node) for node in nodes]))
+        click.echo(shared.columns_of_text(header, [_row(node) for node in nodes]))
     if loaded.options.get("suppress"):
-        note("the job's suppress is left out: minimal generalizations are those without suppression")
+        shared.note("the job's suppress is left out: minimal generalizations are those without suppression")
 
 
 def _row(node: Node) -> list[str]:
@@ -169,12 +148,12 @@ def _row(node: Node) -> list[str]:
 
 
 @click.command()
-@job_argument
+@shared.job_argument
 @click.argument("column", metavar="COLUMN")
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to; by default stdout.")
-@overwrite_option
-@quiet_option
-@show_values_option
+@shared.overwrite_option
+@shared.quiet_option
+@shared.show_values_option
 def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -> None:
     """Write the hierarchy of a column as CSV.
 
@@ -183,14 +162,13 @@ def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -
     """
     from jali.core.formats import has_formula
     from jali.encoding.hierarchy import hierarchy_text
-    from jali.job import Job
 
-    loaded = Job.load(job)
+    loaded = shared.load_job(job)
     if output is not None:
-        reserve_file(output, overwrite=overwrite)
+        shared.reserve_file(output, overwrite=overwrite)
     found = loaded.table().hierarchy(column)
     if not found.declared:
-        note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
+        shared.note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
     text = hierarchy_text(found)
     if output is not None:
         put_content(output, text, overwrite=overwrite)
@@ -198,7 +176,7 @@ def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -
         click.echo(text, nl=False)
     labels = (label for level in found.levels for label in level.texts() if label is not None)
     if has_formula(labels):
-        note(f"labels of {column} begin with =, +, - or @, which spreadsheets run; edit the file as text")
+        shared.note(f"labels of {column} begin with =, +, - or @, which spreadsheets run; edit the file as text")
 
 
 _LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
@@ -240,22 +218,20 @@ k = 5
     metavar="FILE",
     help="The job; - is stdout.",
 )
-@click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected.")
-@click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8.")
-@overwrite_option
-@quiet_option
+@shared.file_options
+@shared.overwrite_option
+@shared.quiet_option
 def init(*, data: Path, output: Path, separator: str | None, encoding: str | None, overwrite: bool) -> None:
     """Write a commented job for a CSV or Parquet file.
 
     It lists the columns of DATA and assigns none; it shows no row.
     """
-    from jali.errors import InputError
 
     if not data.is_file():  # a pipe cannot be read again when the job is run
         raise InputError(f"no file {data}", do="name a CSV or Parquet file")
     to_stdout = str(output) == "-"
     if not to_stdout:
-        reserve_file(output, overwrite=overwrite)
+        shared.reserve_file(output, overwrite=overwrite)
     names = _columns(data, separator, encoding)
     folder = Path.cwd() if to_stdout else output.parent
     text = _START.format(
@@ -271,7 +247,7 @@ def init(*, data: Path, output: Path, separator: str | None, encoding: str | Non
         click.echo(text, nl=False)
         return
     put_content(output, text, overwrite=overwrite)
-    note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
+    shared.note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
 
 
 def _quoted(text: str) -> str:
@@ -281,7 +257,6 @@ def _quoted(text: str) -> str:
 
 def _columns(path: Path, separator: str | None, encoding: str | None) -> list[str]:
     """The column names of a file, from its first line or its schema."""
-    from jali.errors import InputError
     from jali.sources.delimited import Delimited
     from jali.sources.tables import parquet_columns
 
@@ -317,7 +292,7 @@ def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 @click.command()
-@job_argument
+@shared.job_argument
 @click.option("-o", "--output", type=PATH, metavar="FILE.html", help="Write one page with pictures and tables.")
 @click.option("--methods", callback=names, metavar="A,B,…", help="Which methods to compare, by default all.")
 @click.option("--vary", metavar="NAME", help="The parameter that changes, e.g. k or EntropyDiversity.l.")
@@ -328,10 +303,9 @@ def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--queries", type=int, metavar="N", help="The number of random questions; the query error is their mean.")
 @click.option("--volume", type=float, metavar="SHARE", help="How much of the table each question is about.")
 @click.option("--resume", type=PATH, metavar="FILE", help="A private file from which an interrupted run continues.")
-@overwrite_option
-@json_option
-@quiet_option
-@show_values_option
+@shared.overwrite_option
+@shared.printing_options
+@shared.show_values_option
 def frontier(
     *, job: Path, output: Path | None, resume: Path | None, overwrite: bool, as_json: bool, **changes: Any
 ) -> None:
@@ -341,11 +315,9 @@ def frontier(
     options here. All of it is computed from the original: keep the page and the file to resume from as safe as that.
     """
     from jali.core.charts import require_plots
-    from jali.errors import InputError
-    from jali.job import Job
     from jali.releases.store import within_release
 
-    loaded = Job.load(job)
+    loaded = shared.load_job(job)
     if output is not None:
         require_plots()  # before anything takes long
     for place, what in ((output, "page"), (resume, "file to resume from")):
@@ -354,13 +326,13 @@ def frontier(
             do = "choose another place"
             raise InputError(f"the {what} is confidential and must not lie in the folder that is handed out", do=do)
         if place is not None:
-            reserve_file(place, overwrite=overwrite or place is resume)
+            shared.reserve_file(place, overwrite=overwrite or place is resume)
     given = {name: value for name, value in changes.items() if value is not None}
-    found = loaded.frontier(on_step=on_step(), resume=resume, **given)
+    found = loaded.frontier(on_step=shared.on_step(), resume=resume, **given)
     path = None if output is None else found.save(output, overwrite=overwrite)
     if as_json:
-        emit({"path": path} | found.to_dict())
+        shared.emit({"path": path} | found.to_dict())
     else:
         click.echo(repr(found))
     if path is not None:
-        note(f"the page is in {path}; it is confidential, for the holder of the table alone")
+        shared.note(f"the page is in {path}; it is confidential, for the holder of the table alone")

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jali.cli.holding import original_table
-from jali.cli.shared import (
-    PATH,
-    BrokenPromise,
-    emit,
-    json_option,
-    names,
-    note,
-    note_formulas,
-    overwrite_option,
-    public_beside,
-    quiet_option,
-    reading_options,
-    release_argument,
-    reserve_file,
-    spreadsheet_option,
-)
+from jali.cli import shared
+from jali.cli.shared import PATH, names
 from jali.core.files import put_file
+from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.risk.audit.figures import Audit
@@ -34,10 +21,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@release_argument
+@shared.release_argument
 @click.argument("condition", metavar="CONDITION")
-@json_option
-@quiet_option
+@shared.printing_options
 def query(*, release: Path, condition: str, as_json: bool) -> None:
     """Estimate how many rows of RELEASE meet a condition.
 
@@ -55,9 +41,9 @@ def query(*, release: Path, condition: str, as_json: bool) -> None:
         estimate, low, high, assumes = float(count), count.low, count.high, count.assumes
     except UndeterminedError as problem:
         estimate, low, high, assumes = None, problem.low, problem.high, ()
-        note(str(problem))
+        shared.note(str(problem))
     if as_json:
-        emit({"condition": condition, "count": estimate, "low": low, "high": high, "assumes": list(assumes)})
+        shared.emit({"condition": condition, "count": estimate, "low": low, "high": high, "assumes": list(assumes)})
         return
     figures_shown = (("estimate", estimate), ("at least", low), ("at most", high))
     told = [(name, "not known" if figure is None else f"{figure:,.6g}") for name, figure in figures_shown]
@@ -67,13 +53,13 @@ def query(*, release: Path, condition: str, as_json: bool) -> None:
 
 
 @click.command()
-@release_argument
+@shared.release_argument
 @click.option("-n", "--rows", type=int, metavar="NUMBER", help="How many people; by default as many as were published.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same people.")
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="A CSV or Parquet file, instead of stdout.")
-@overwrite_option
-@spreadsheet_option
-@quiet_option
+@shared.overwrite_option
+@shared.spreadsheet_option
+@shared.quiet_option
 def sample(
     *, release: Path, rows: int | None, seed: int, output: Path | None, overwrite: bool, spreadsheet_safe: bool
 ) -> None:
@@ -87,12 +73,11 @@ def sample(
 
     import jali
     from jali.core.formats import formula_columns, quoted
-    from jali.errors import InputError
 
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise InputError("a sample is written as CSV or Parquet", got=output.name, do="name it e.g. sample.csv")
     if output is not None:
-        reserve_file(output, overwrite=overwrite)
+        shared.reserve_file(output, overwrite=overwrite)
     loaded = jali.load(release)
     drawn = loaded.estimate().sample(rows, seed=seed)
     if output is not None and output.suffix == ".parquet":
@@ -104,7 +89,7 @@ def sample(
         pacsv.write_csv(written, sys.stdout.buffer)
     else:
         put_file(output, lambda path: pacsv.write_csv(written, path), overwrite=overwrite)
-    note_formulas(formula_columns(drawn, kinds), safe=spreadsheet_safe)
+    shared.note_formulas(formula_columns(drawn, kinds), safe=spreadsheet_safe)
 
 
 @click.command()
@@ -114,12 +99,10 @@ def sample(
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
-@json_option
-@quiet_option
-@reading_options
+@shared.reading_options
 def audit(
     *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
-    public_table: Path | None, job: Path | None, as_json: bool, separator: str | None, encoding: str | None,
+    public_table: Path | None, job: Path | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
@@ -128,7 +111,6 @@ def audit(
     promise of a release is broken.
     """
     import jali
-    from jali.errors import InputError
 
     found: Audit | JointAudit | JointAudits
     release = releases[0]
@@ -144,44 +126,36 @@ def audit(
             raise InputError(
                 f"{release} is no file", do="--quasi, --sensitive and --person are for CSV and Parquet files"
             )
-        found = _audited(release, public_table, job, separator, encoding) if beside else jali.audit(release)
+        found = _audited(release, public_table, job, "--public-table", **reading) if beside else jali.audit(release)
     else:
         if not quasi:
             raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
-        table = jali.read(release, **columns, person=person, separator=separator, encoding=encoding)
-        found = jali.audit(table)
-    if as_json:
-        emit(found.to_dict())
-    else:
-        click.echo(repr(found))
-    _require_kept(found)
+        found = jali.audit(jali.read(release, **columns, person=person, **reading))
+    shared.tell(found, as_json=as_json)
+    _require_kept(found.kept)
 
 
-def _audited(
-    release: Path, public_table: Path | None, job: Path | None, separator: str | None, encoding: str | None
-) -> Audit:
-    """The audit of a release and its presence against a public table."""
+def _audited(release: Path, public_table: Path | None, job: Path | None, option: str, **reading: Any) -> Audit:
+    """The audit of a release and its presence against a public table, which the option or the job names."""
     import jali
-    from jali.errors import InputError
 
     loaded = jali.load(release)
-    public = public_beside(loaded, public_table, job, separator, encoding, judged=True)
+    public = shared.public_beside(loaded, public_table, job, judged=True, **reading)
     if public is None:
-        raise InputError(f"{job} names no public table", do="pass --public-table FILE")
+        raise InputError(f"{job} names no public table", do=f"pass {option} FILE")
     return jali.audit(loaded, public_table=public)
 
 
-def _require_kept(found: Audit | JointAudit | JointAudits) -> None:
-    broken = [name for name, kept in found.kept.items() if kept is False]
+def _require_kept(promises: Mapping[str, bool | None]) -> None:
+    broken = [name for name, kept in promises.items() if kept is False]
     if broken:
-        raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")
+        raise shared.BrokenPromise(f"a promise is broken: {', '.join(broken)}")
 
 
 @click.command()
-@release_argument
-@click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet.")
-@click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original.")
+@shared.release_argument
+@shared.original_options
 @click.option("--public", is_flag=True, help="The edition to hand out; also what is made without an original.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--title", metavar="TEXT", help="What stands at the top of the page.")
@@ -189,12 +163,13 @@ def _require_kept(found: Audit | JointAudit | JointAudits) -> None:
     "-o", "--output", type=PATH, default=Path("report.html"), show_default=True, metavar="FILE.html",
     help="Where the page goes.",
 )  # fmt: skip
-@overwrite_option
-@quiet_option
-@reading_options
+@shared.overwrite_option
+@shared.quiet_option
+@shared.file_options
+@shared.show_values_option
 def report(
     *, release: Path, original: Path | None, job: Path | None, public: bool, public_table: Path | None,
-    title: str | None, output: Path, overwrite: bool, separator: str | None, encoding: str | None,
+    title: str | None, output: Path, overwrite: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Write one page about RELEASE that opens without a network.
 
@@ -204,8 +179,6 @@ def report(
     """
     import jali
     from jali.core.charts import require_plots
-    from jali.errors import InputError
-    from jali.releases.load import load
     from jali.reports.page import require_outside
 
     private = original is not None or job is not None
@@ -213,10 +186,10 @@ def report(
         raise InputError("the public edition does not use the original", do="leave out --original and --job")
     require_plots()
     require_outside(output)
-    reserve_file(output, overwrite=overwrite)
-    found = load(release)
-    table = original_table(found, original, job, separator, encoding) if private else None
-    beside = public_beside(found, public_table, job, separator, encoding, judged=True)
+    shared.reserve_file(output, overwrite=overwrite)
+    found = jali.load(release)
+    table = shared.original_table(found, original, job, **reading) if private else None
+    beside = shared.public_beside(found, public_table, job, judged=True, **reading)
     page = jali.report(found, table, public=public, public_table=beside, title=title)
     path = page.save(output, overwrite=overwrite)
     click.echo(f"The {page.edition} edition is in {path}")
@@ -227,15 +200,14 @@ MOST = 10_000
 
 
 @click.command()
-@release_argument
+@shared.release_argument
 @click.option("-k", "facts", default="0..13", show_default=True, metavar="K", help="How many facts: 3, 0..13 or 1,3,5.")
-@click.option("--sensitive", metavar="COLUMN", help="Which sensitive column, where the release has several.")
+@shared.sensitive_option
 @click.option("--witness", is_flag=True, help="Also show the worst knowledge, for the largest K.")
 @click.option("--knowledge", type=PATH, metavar="FILE", help="Also judge an attacker who knows what a JSON file says.")
 @click.option("--seed", type=int, help="For --knowledge, where worlds must be drawn because they cannot be counted.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Draw the curve, as .svg or .png.")
-@json_option
-@quiet_option
+@shared.printing_options
 def disclosure(
     *, release: Path, facts: str, sensitive: str | None, witness: bool, knowledge: Path | None, seed: int | None,
     plot: Path | None, as_json: bool,
@@ -253,7 +225,7 @@ def disclosure(
     asked = _numbers(facts)
     if plot is not None:
         require_form(plot)
-        reserve_file(plot, overwrite=True)
+        shared.reserve_file(plot, overwrite=True)
     known = None if knowledge is None else found.read_knowledge(knowledge)
     published = load(release)
     curve = found.curve(published, asked, sensitive=sensitive)
@@ -263,8 +235,10 @@ def disclosure(
         curve.plot(plot)
     if as_json:
         extra: dict[str, Any] = {} if worst is None else {"witness": worst.to_dict()}
-        extra |= {} if risk is None else {"risk": _plain(risk)}
-        emit(curve.to_dict() | extra)
+        if risk is not None:
+            figures = {name: getattr(risk, name) for name in ("low", "high", "exact", "how")}
+            extra["risk"] = {"probability": float(risk)} | figures | {"target": str(risk.target)}
+        shared.emit(curve.to_dict() | extra)
         return
     click.echo(repr(curve))
     if worst is not None:
@@ -277,16 +251,8 @@ def disclosure(
         click.echo(f"Saved in {plot}")
 
 
-def _plain(risk: Any) -> dict[str, Any]:
-    return {
-        "probability": float(risk), "low": risk.low, "high": risk.high, "exact": risk.exact, "how": risk.how,
-        "target": str(risk.target),
-    }  # fmt: skip
-
-
 def _numbers(text: str) -> list[int]:
     """3, 0..13 and 1,3,5 as numbers."""
-    from jali.errors import InputError
 
     if span := re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text):
         low, high = int(span[1]), int(span[2])
@@ -300,38 +266,25 @@ def _numbers(text: str) -> list[int]:
 
 
 @click.command()
-@release_argument
+@shared.release_argument
 @click.option("--public", type=PATH, metavar="FILE", help="The public table, CSV or Parquet.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with, which names that table.")
-@json_option
-@quiet_option
-@reading_options
-def presence(
-    *, release: Path, public: Path | None, job: Path | None, as_json: bool, separator: str | None, encoding: str | None
-) -> None:
+@shared.reading_options
+def presence(*, release: Path, public: Path | None, job: Path | None, as_json: bool, **reading: Any) -> None:
     """Say how surely people of a public table are in RELEASE.
 
     The least and the greatest probability, from the published cells alone. The exit code is 3 if a bound that the
     release promises is broken against this table.
     """
-    import jali
-    from jali.errors import InputError
-
     if public is None and job is None:
         raise InputError("presence is judged against a public table", do="pass --public FILE or --job JOB.toml")
-    found = jali.load(release)
-    table = public_beside(found, public, job, separator, encoding, judged=True)
-    if table is None:
-        raise InputError(f"{job} names no public table", do="pass --public FILE")
-    audited = jali.audit(found, public_table=table)
+    audited = _audited(release, public, job, "--public", **reading)
     assert audited.presence is not None
     judged = {name: kept for name, kept in audited.kept.items() if name.startswith("DeltaPresence")}
     if as_json:
-        emit(audited.presence.to_dict() | {"kept": judged})
+        shared.emit(audited.presence.to_dict() | {"kept": judged})
     else:
         click.echo(repr(audited.presence))
         for name, kept in judged.items():
             click.echo(f"  {name}: {'kept' if kept else 'BROKEN'}")
-    broken = [name for name, kept in judged.items() if not kept]
-    if broken:
-        raise BrokenPromise(f"a promise is broken: {', '.join(broken)}")
+    _require_kept(judged)

@@ -13,19 +13,19 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jali.errors import InfeasibleError, InputError, InternalError, JaliError
-from jali.releases.summary import an
+from jali.errors import InputError, InternalError, JaliError
 
 if TYPE_CHECKING:
     from jali.core.progress import Step
     from jali.encoding.table import Table
+    from jali.job import Job
     from jali.releases.base import Release
-    from jali.releases.generalized import Generalized
 
 SHOW_VALUES = "jali.show_values"
 """Where a context keeps whether messages may show original values."""
@@ -65,15 +65,38 @@ spreadsheet_option = click.option(
 )
 
 
-def reading_options(command: Function) -> Function:
-    """The options of commands that read a file of original rows without a job."""
-    for option in (
-        show_values_option,
-        click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8."),
-        click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected."),
-    ):
-        command = option(command)
-    return command
+def options(*several: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Several options as one, listed by the help in this order."""
+
+    def every(command: Function) -> Function:
+        for option in reversed(several):
+            command = option(command)
+        return command
+
+    return every
+
+
+file_options = options(
+    click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected."),
+    click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8."),
+)
+printing_options = options(json_option, quiet_option)
+reading_options = options(printing_options, file_options, show_values_option)
+"""Of commands that print figures and read a file of original rows without a job."""
+saving_options = options(overwrite_option, format_option, spreadsheet_option, printing_options)
+"""Of commands that make a release from another one; they hand them to `save_new`."""
+new_output_option = click.option(
+    "-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes."
+)
+original_options = options(
+    click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet."),
+    click.option(
+        "--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original."
+    ),
+)
+sensitive_option = click.option(
+    "--sensitive", metavar="COLUMN", help="Which sensitive column, where the release has several."
+)
 
 
 def names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
@@ -121,15 +144,25 @@ def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
         note(f"texts that begin with =, +, - or @, which spreadsheets run, in {listed}; {done}")
 
 
+def tell(figures: Any, *, as_json: bool) -> None:
+    """Figures on stdout, as JSON or as they print."""
+    if as_json:
+        emit(figures.to_dict())
+    else:
+        click.echo(repr(figures))
+
+
 def of_release(release: Release) -> dict[str, Any]:
     """The manifest of a release with every measure, for the person who made it."""
     return release.told() | {"metrics": dict(release.manifest.metrics), "levels": release.levels}
 
 
 def save_new(
-    release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool, spreadsheet_safe: bool
-) -> None:
-    """Save a release that was made from another one, and say what it is."""
+    release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool, spreadsheet_safe: bool,
+    always_safe: bool = False,
+) -> None:  # fmt: skip
+    """Save a release that was made from another one, and say what it is; `always_safe` if its job says so."""
+    spreadsheet_safe |= always_safe
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     path = release.save(output, overwrite=overwrite, format=form, spreadsheet_safe=spreadsheet_safe)
     if as_json:
@@ -166,21 +199,25 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
 
 
-def generalized(path: Path) -> Generalized:
-    """A saved release, which must be a generalized one."""
-    from jali.errors import InputError
-    from jali.releases.load import load
+def load_job(path: Path, *, separator: str | None = None, encoding: str | None = None) -> Job:
+    """A job, with another separator or encoding where one is given."""
+    from jali.job import Job
 
-    release = load(path)
-    if release.grouped_rows is None:
-        raise InputError(f"{path} is {an(release.kind)} release", do="name a generalized one")
-    return release.grouped_rows
+    job = Job.load(path)
+    return replace(job, separator=separator or job.separator, encoding=encoding or job.encoding)
+
+
+def original_table(release: Release, original: Path | None, job: Path | None, **reading: Any) -> Table:
+    """The table that a release was made from, read as its job says, else as the release describes it."""
+    if job is not None:
+        return load_job(job, **reading).table(original)
+    assert original is not None
+    return read_like(release, original, weights=release.weight_name, **reading)
 
 
 def public_beside(
-    release: Release, public: Path | None, job: Path | None, separator: str | None, encoding: str | None,
-    *, judged: bool = False,
-) -> Table | None:  # fmt: skip
+    release: Release, public: Path | None, job: Path | None, *, judged: bool = False, **reading: Any
+) -> Table | None:
     """The public table that is named, or that the job of a concealed release names; None where there is none.
 
     `judged` where its presence is: then it needs the hierarchies of the release.
@@ -188,14 +225,8 @@ def public_beside(
     from jali.risk.attacks.links import public_table
 
     if job is None:
-        reading: dict[str, Any] = {"separator": separator, "encoding": encoding}
         return None if public is None else public_table(release, public, judged=judged, **reading)
-    from dataclasses import replace
-
-    from jali.job import Job
-
-    loaded = Job.load(job)
-    loaded = replace(loaded, separator=separator or loaded.separator, encoding=encoding or loaded.encoding)
+    loaded = load_job(job, **reading)
     return None if public is None and "public" not in loaded.options else loaded.public(public)
 
 
@@ -265,22 +296,16 @@ def one_line(ctx: click.Context) -> Iterator[None]:
     except KeyboardInterrupt:
         raise Interrupted("interrupted") from None
     except Exception as problem:
-        if os.environ.get("JALI_DEBUG") or _is_help(problem):
+        help_wanted = type(problem).__name__ == "NoArgsIsHelpError"  # `jali` alone
+        if os.environ.get("JALI_DEBUG") or help_wanted:
             raise
         raise _failure(problem, show_values=bool(ctx.meta.get(SHOW_VALUES))) from None
-
-
-def _is_help(problem: Exception) -> bool:
-    """Whether click only wants to show the help: `jali` alone."""
-    return type(problem).__name__ == "NoArgsIsHelpError"
 
 
 def _failure(problem: Exception, *, show_values: bool) -> Failure:
     match problem:
         case InputError():
             return WrongInput(problem.with_value() if show_values else str(problem))
-        case InfeasibleError():
-            return CouldNot(str(problem))
         case InternalError():
             report = "" if "please report" in str(problem) else "; please report this bug"
             return CouldNot(f"{problem}{report}")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.datasets.columns import AGES, BANDS, QUASI, SENSITIVE, Value, sample
+from jali.datasets.columns import AGES, BANDS, QUASI, SENSITIVE, Value, require_domain, require_rows, sample
 from jali.datasets.columns import rows as hierarchy_rows
 from jali.datasets.occupations import occupations
 from jali.encoding.builders import bands, suppress
@@ -56,12 +56,10 @@ def census(
       sensitive  salary-class: text, 2 values
     """
     roles = _roles(quasi, sensitive)
-    _check_domain(domain)
-    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise InputError("census: rows must be a whole number of at least 1", got=repr(rows))
-    drawn = sample(int(rows), seed)
-    columns = tuple(_column(name, role, *drawn[name]) for name, role in roles.items())
-    return Table(columns, int(rows), domain=domain)
+    require_domain(domain)
+    rows = require_rows("census", rows)
+    drawn = sample(rows, seed)
+    return Table(tuple(_column(name, role, *drawn[name]) for name, role in roles.items()), rows, domain=domain)
 
 
 def adult(
@@ -79,7 +77,7 @@ def adult(
     above 50K instead of 11,208.
     """
     roles = _roles(quasi, sensitive)
-    _check_domain(domain)
+    require_domain(domain)
     if labels not in ("right", "paper"):
         raise InputError('labels must be "right" or "paper"', got=repr(labels))
     table = _read(_path(path), roles, domain)
@@ -89,7 +87,9 @@ def adult(
             got=f"{table.rows:,} rows",
             do=HOW,
         )
-    found = {name: _as_role(table[name], role) for name, role in roles.items()}
+    found = {name: table[name] for name in roles}
+    for name in (name for name, role in roles.items() if role == "sensitive"):
+        found[name] = replace(found[name], role="sensitive", hierarchy=None, judges_groups=False)
     if "salary-class" in found:
         found["salary-class"] = _salary(found["salary-class"], labels)
     return replace(table, columns=tuple(found.values()))
@@ -112,11 +112,6 @@ def _roles(quasi: Iterable[str] | None, sensitive: Iterable[str]) -> dict[str, R
             raise InputError(f'column "{name}" is named {twice}', do="name each column once")
         roles[name] = role
     return roles
-
-
-def _check_domain(domain: Domain) -> None:
-    if domain not in ("declared", "present"):
-        raise InputError('domain must be "declared" or "present"', got=repr(domain))
 
 
 def _builder(name: str) -> Builder:
@@ -150,10 +145,6 @@ def _read(path: Path, roles: dict[str, Role], domain: Domain) -> Table:
     except InputError as problem:
         what = f"{path} is not the Adult table that jali expects: {problem.what}"
         raise InputError(what, got=problem.got, do=HOW, value=problem.value) from None
-
-
-def _as_role(column: Column, role: Role) -> Column:
-    return column if role == "quasi" else replace(column, role=role, hierarchy=None, judges_groups=False)
 
 
 def _salary(column: Column, labels: Labels) -> Column:

@@ -190,6 +190,19 @@ def _counts(row: dict[str, Any], place: dict[str, int]) -> NDArray[np.int64]:
     return counts
 
 
+def require_rows(what: str, rows: int) -> int:
+    """How many people to draw; an InputError where that is no number of them."""
+    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
+        raise InputError(f"{what}: rows must be a whole number of at least 1", got=repr(rows))
+    return int(rows)
+
+
+def require_domain(domain: str) -> None:
+    """Raise InputError for a domain that is not known."""
+    if domain not in ("declared", "present"):
+        raise InputError('domain must be "declared" or "present"', got=repr(domain))
+
+
 def sample(rows: int, seed: int | np.random.Generator) -> dict[str, tuple[list[Value], Codes]]:
     """For each column its domain and, for each sampled row, the code of its value in the domain.
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats
+from jali.datasets.columns import require_domain, require_rows
 from jali.encoding.builders import bands, suppress
 from jali.encoding.hierarchy import Builder, Taxonomy
 from jali.encoding.table import Column, Domain, Table
@@ -63,6 +64,7 @@ Cook 7.5 3.5 .41 22 c|Waiter 9.5 3 .71 20 c|Cleaner 6 3.5 .45 28 c|Hairdresser 1
 Child-carer 10 3 .95 13 o|Farmer 9 3.5 .22 9 o|Carpenter 8.5 3 .02 15 o|Electrician 10 2.2 .02 9 c
 Mechanic 9 3 .03 18 c|Driver 8.5 3 .1 32 c
 """
+_SECTORS = {"Employed": "c", "Own-business": "o", "Government": "g"}
 SKEW = 0.35  # how much a sector is preferred or avoided, as a factor
 
 
@@ -78,19 +80,17 @@ def occupations(rows: int = 300_000, seed: int | np.random.Generator = 0, *, dom
       quasi      age: number, 78 values, Hierarchy('age', bands(5, 10, 20, low=16, high=93): 78 → 16 → 9 → 5 → 1 values)
       sensitive  occupation: text, 50 values
     """
-    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise InputError("occupations: rows must be a whole number of at least 1", got=repr(rows))
-    if domain not in ("declared", "present"):
-        raise InputError('domain must be "declared" or "present"', got=repr(domain))
+    rows = require_rows("occupations", rows)
+    require_domain(domain)
     try:
         random = np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InputError("not a seed", got=repr(seed), do="give a whole number or a numpy Generator") from None
-    codes = _drawn(int(rows), random)
+    codes = _drawn(rows, random)
     values = {name: _values(tree) for name, tree in _TREES.items()} | {"gender": GENDER}
     quasi = [_column(name, values.get(name), codes[name]) for name in _QUASI]
     names = pa.array([name for name, *_ in _table()])
-    return Table((*quasi, Column("occupation", "sensitive", names, codes["occupation"])), int(rows), domain=domain)
+    return Table((*quasi, Column("occupation", "sensitive", names, codes["occupation"])), rows, domain=domain)
 
 
 _QUASI = ("marital-status", "work-class", "education", "gender", "age")
@@ -193,12 +193,8 @@ def _occupation_share() -> Floats:
     level, spread, women, common = (np.array([row[i] for row in table], dtype=np.float64) for i in (1, 2, 3, 4))
     fits = np.exp(-0.5 * ((np.arange(len(_EDUCATION_SHARE))[:, None] - level) / spread) ** 2) + 0.004
     gender = np.stack([1 - women, women])
-    sectors = np.array([_sector(node) for node, values in WORK.items() for _ in values])
+    sectors = np.array([_SECTORS.get(node, "-") for node, values in WORK.items() for _ in values])
     own = np.array([row[5] for row in table])
     leans = np.where(own[None, :] == sectors[:, None], 1 / SKEW, SKEW)
     share: Floats = common * fits[:, None, None, :] * gender[None, :, None, :] * leans[None, None, :, :]
     return share.reshape(-1, len(table))
-
-
-def _sector(node: str) -> str:
-    return {"Employed": "c", "Own-business": "o", "Government": "g"}.get(node, "-")

@@ -16,12 +16,9 @@ from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
-from jali.estimates.boxes import BoxEstimate
-from jali.graphical.estimate import MaxEntropyEstimate
 from jali.releases.base import Release
 from jali.releases.column import Published, holder_cover
 from jali.releases.generalized import Generalized
-from jali.releases.marginals import Marginals
 
 
 @dataclass(frozen=True)
@@ -42,22 +39,13 @@ def holder_costs(
     release: Generalized, original: Table, domain: Domain, covers: Mapping[str, Cover] | None = None
 ) -> HolderCosts:
     """All costs, from what is published against the table it was made from; `covers` where they are known already."""
-    if covers is None:
-        covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
+    known = holder_covers(release, original, domain) if covers is None else covers
     hidden = release.hidden_rows
-    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
     sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)
-    groups = int((sizes > 0).sum()) + bool(hidden.any())
-    return HolderCosts(
-        kl=kl_divergence(release, original, covers),
-        average=average_size(release.rows, groups),
-        discernibility=discernibility(sizes, int(hidden.sum()), release.rows),
-        loss=loss(shares.values()),
-        granularity=granularity(shares.values()),
-        groups=groups,
-        suppressed=int(hidden.sum()),
-        columns=shares,
-    )
+    groups, suppressed = int((sizes > 0).sum()) + bool(hidden.any()), int(hidden.sum())
+    kl = divergence(release.inferred(lambda column: known.get(column.name, column.cover)), original)
+    alike = discernibility(sizes, suppressed, release.rows)
+    return _costs(release, original, domain, known, kl=kl, alike=alike, groups=groups, suppressed=suppressed)
 
 
 def bucket_costs(release: Release, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
@@ -65,21 +53,26 @@ def bucket_costs(release: Release, original: Table, domain: Domain, *, kl: float
 
     `kl` where it is known already.
     """
-    covers = {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
-    shares = {name: _share(_rows(release[name]), covers[name], original[name].mask(domain)) for name in covers}
-    groups = int(release.manifest.counts["groups"])
-    batched = release.batched
-    sizes = None if batched is None else batched.contents.tables[0].sizes.astype(np.float64)
-    return HolderCosts(
-        kl=divergence(tied_estimate(release, original, domain), original) if kl is None else kl,
-        average=average_size(release.rows, groups),
-        discernibility=None if sizes is None else discernibility(sizes),
-        loss=loss(shares.values()),
-        granularity=granularity(shares.values()),
-        groups=groups,
-        suppressed=0,
-        columns=shares,
-    )
+    covers = holder_covers(release, original, domain)
+    groups, batched = int(release.manifest.counts["groups"]), release.batched
+    alike = None if batched is None else discernibility(batched.contents.tables[0].sizes.astype(np.float64))
+    kl = divergence(holder_estimate(release, original, domain), original) if kl is None else kl
+    return _costs(release, original, domain, covers, kl=kl, alike=alike, groups=groups)
+
+
+def _costs(
+    release: Release, original: Table, domain: Domain, covers: Mapping[str, Cover],
+    *, kl: float, alike: float | None, groups: int, suppressed: int = 0,
+) -> HolderCosts:  # fmt: skip
+    rows = {name: np.bincount(release[name].codes, minlength=len(release[name].labels)) for name in covers}
+    shares = {n: _share(rows[n].astype(np.float64), covers[n], original[n].mask(domain)) for n in covers}
+    average, lost, kept = average_size(release.rows, groups), loss(shares.values()), granularity(shares.values())
+    return HolderCosts(kl, average, alike, lost, kept, groups, suppressed, shares)
+
+
+def holder_covers(release: Release, original: Table, domain: Domain) -> dict[str, Cover]:
+    """What the cells of each quasi-identifier cover for the holder of the original."""
+    return {c.name: holder_cover(c, original[c.name], domain) for c in release.of_role("quasi")}
 
 
 def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray[np.integer]) -> dict[str, float]:
@@ -93,28 +86,18 @@ def column_losses(original: Table, columns: Sequence[Published], bucket: NDArray
     return losses
 
 
-def tied_estimate(release: Release, original: Table, domain: Domain) -> Estimate:
-    """The estimate of tables that share bucket or batch numbers, over the domain of the original."""
-    return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
-
-
-def collection_kl(release: Marginals, original: Table, domain: Domain) -> float:
-    """The KL-divergence of marginals in nats, from their published counts."""
-    return divergence(collection_estimate(release, original, domain), original)
-
-
-def collection_estimate(release: Marginals, original: Table, domain: Domain) -> MaxEntropyEstimate:
-    """The estimate of marginals over the domain of the original."""
+def holder_estimate(release: Release, original: Table, domain: Domain) -> Estimate:
+    """What is inferred from a release over the domain of the original."""
 
     def cover_of(column: Published) -> Cover:
-        held = holder_cover if column.role == "quasi" else _sensitive_cover
-        return held(column, original[column.name], domain)
+        several = release.collected is not None and column.role != "quasi"
+        return (_sensitive_cover if several else holder_cover)(column, original[column.name], domain)
 
     return release.inferred(cover_of)
 
 
 def _sensitive_cover(published: Published, column: Column, domain: Domain) -> Cover:
-    """What a sensitive column covers for the holder: a value each, or every value where no marginal has it."""
+    """What a sensitive column of marginals covers for the holder: a value each, or all where no marginal has it."""
     if published.judged is not None:
         return published.cover
     values = column.values.filter(pa.array(column.mask(domain)))
@@ -131,19 +114,6 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
     return covered_share(rows, covered, int(mask.sum()))
 
 
-def _rows(published: Published) -> NDArray[np.floating]:
-    """How many rows show each node: (nodes,)."""
-    return np.bincount(published.codes, minlength=len(published.labels)).astype(np.float64)
-
-
-def kl_divergence(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> float:
-    """Σ F log(F / F*) in nats: F the table's shares, F* each published row spread evenly over its box.
-
-    The sensitive columns are not spread.
-    """
-    return divergence(holder_estimate(release, covers), original)
-
-
 def divergence(estimate: Estimate, original: Table) -> float:
     """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
     frequencies = original.frequencies
@@ -158,17 +128,16 @@ def divergence(estimate: Estimate, original: Table) -> float:
     }
     inferred = estimate.probability(pa.table(cells))
     if bool((inferred[weight > 0] <= 0).any()):
-        raise InputError(
-            "the release does not cover every row of this table", do="measure against the table that it was made from"
-        )
+        raise other_table()
     share = weight / weight.sum()
     present = share > 0
     return max(0.0, kl_of_shares(share[present], inferred[present]))
 
 
-def holder_estimate(release: Generalized, covers: Mapping[str, Cover]) -> BoxEstimate:
-    """The estimate of a release over the domain of the original."""
-    return release.inferred(lambda column: covers.get(column.name, column.cover))
+def other_table() -> InputError:
+    """What to raise where a row of the table is in no cell of the release."""
+    do = "measure against the table that it was made from"
+    return InputError("the release does not cover every row of this table", do=do)
 
 
 def builders(release: Release) -> dict[str, Builder]:

@@ -14,18 +14,12 @@ from jali.cover.cover import Cover
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
-from jali.measures.holder import (
-    bucket_costs,
-    collection_estimate,
-    collection_kl,
-    holder_costs,
-)
+from jali.measures.holder import bucket_costs, divergence, holder_costs, holder_covers, holder_estimate
 from jali.measures.queries import QueryErrors, workload
 from jali.measures.reconstruction import Asked, matching
 from jali.measures.rules import CONFIDENCE, SUPPORT, Classified, RuleErrors
 from jali.principles.base import whole_number
 from jali.releases.base import Release
-from jali.releases.column import holder_cover
 from jali.releases.load import release_of
 from jali.releases.summary import an
 
@@ -63,16 +57,16 @@ class Measures:
         """Each measure's name and its figure, as text."""
         rows = [
             ("rows", f"{self.rows:,}"),
-            ("groups", _defined(self.groups, ",")),
+            ("groups", _shown(self.groups, ",")),
             ("suppressed rows", f"{self.suppressed:,}"),
             ("KL-divergence (nats)", f"{self.kl:.6f}"),
-            ("KL cost (nats)", _known(self.kl_cost, ",.4f")),
-            ("matching probability (ln)", _known(self.log_match, ",.4f")),
-            ("generalization height", _defined(self.height, "")),
-            ("average group size", _defined(self.average, ",.2f")),
-            ("discernibility", _defined(self.discernibility, ",.0f")),
-            ("loss", _defined(self.loss, ".6f")),
-            ("granularity", _defined(self.granularity, ".6f")),
+            ("KL cost (nats)", _shown(self.kl_cost, ",.4f", "not known")),
+            ("matching probability (ln)", _shown(self.log_match, ",.4f", "not known")),
+            ("generalization height", _shown(self.height, "")),
+            ("average group size", _shown(self.average, ",.2f")),
+            ("discernibility", _shown(self.discernibility, ",.0f")),
+            ("loss", _shown(self.loss, ".6f")),
+            ("granularity", _shown(self.granularity, ".6f")),
         ]
         for name, share in self.columns.items():
             rows.append((f"  loss of {name} ({self.domain[name]} domain)", f"{share:.6f}"))
@@ -99,12 +93,8 @@ class Measures:
         return "\n".join(lines_of(self.lines()))
 
 
-def _known(number: float | None, form: str) -> str:
-    return "not known" if number is None else format(number, form)
-
-
-def _defined(number: float | None, form: str) -> str:
-    return "not defined" if number is None else format(number, form)
+def _shown(number: float | None, form: str, absent: str = "not defined") -> str:
+    return absent if number is None else format(number, form)
 
 
 def measure(
@@ -140,7 +130,7 @@ def measure(
     over = domain or original.domain
     levels, rows = found.levels, found.grouped_rows
     asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
-    covers = {c.name: holder_cover(c, original[c.name], over) for c in found.of_role("quasi")}
+    covers = holder_covers(found, original, over)
     costs = _costs(found, original, over, covers)
     match = None if rows is None else matching(rows, original, covers)
     if asked is not None and rows is None:
@@ -149,7 +139,7 @@ def measure(
     errors = None
     if queries != 0:
         wanted = workload(original, queries, volume=volume, seed=seed, domain=over)
-        errors = wanted.errors(_estimate(found, original, over))
+        errors = wanted.errors(holder_estimate(found, original, over))
     return Measures(
         height=sum(levels.values()) if levels else None,
         rows=found.rows,
@@ -167,7 +157,8 @@ def _costs(release: Release, original: Table, domain: Domain, covers: Mapping[st
     rows, collection = release.grouped_rows, release.collected
     if collection is not None:
         undefined = dict.fromkeys(("average", "discernibility", "loss", "granularity", "groups"))
-        return undefined | {"kl": collection_kl(collection, original, domain), "suppressed": 0, "columns": {}}
+        kl = divergence(holder_estimate(collection, original, domain), original)
+        return undefined | {"kl": kl, "suppressed": 0, "columns": {}}
     if rows is None:
         return vars(bucket_costs(release, original, domain))
     return vars(holder_costs(rows, original, domain, covers))
@@ -181,14 +172,7 @@ def inferred_beside(release: Release, original: Table, domain: Domain | None = N
     """
     require_original(release, original)
     table = release.widened(original)
-    return table, _estimate(release, table, domain or table.domain)
-
-
-def _estimate(release: Release, original: Table, domain: Domain) -> Estimate:
-    """What is inferred from the release over the domain that it is measured in."""
-    if release.collected is not None:
-        return collection_estimate(release.collected, original, domain)
-    return release.inferred(lambda column: holder_cover(column, original[column.name], domain))
+    return table, holder_estimate(release, table, domain or table.domain)
 
 
 def require_original(release: Release, original: Table) -> None:

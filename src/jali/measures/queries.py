@@ -139,13 +139,10 @@ def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
 
 def codes_of(table: Table, column: Column) -> NDArray[np.integer]:
     """The code of a column in each entry of the table's frequencies."""
-    frequencies = table.frequencies
-    quasi, sensitive = [c.name for c in table.quasi], [c.name for c in table.sensitive]
-    if column.name not in quasi + sensitive:
-        raise InputError(f'column "{column.name}" is neither a quasi-identifier nor sensitive')
-    codes: NDArray[np.integer] = (
-        frequencies.codes[frequencies.combination, quasi.index(column.name)]
-        if column.name in quasi
-        else frequencies.joint[frequencies.value, sensitive.index(column.name)]
-    )
-    return codes
+    f = table.frequencies
+    for columns, codes, entry in ((table.quasi, f.codes, f.combination), (table.sensitive, f.joint, f.value)):
+        for at, other in enumerate(columns):
+            if other.name == column.name:
+                found: NDArray[np.integer] = codes[entry, at]
+                return found
+    raise InputError(f'column "{column.name}" is neither a quasi-identifier nor sensitive')

@@ -18,6 +18,7 @@ from jali.errors import InputError, nearest
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.cells import summed
 from jali.estimates.conditions import BoxColumn
+from jali.measures.holder import other_table
 from jali.measures.rules import classified, require_classifier, rule_errors, share_of
 from jali.releases.generalized import Generalized
 
@@ -69,18 +70,15 @@ class Asked:
         """The fields of Measures that were asked for."""
         own = original.frame("arrow")
         drawn = reconstructions(release, original, covers, seeds=self.seeds)
+        least: dict[str, Any] = {"support": self.support, "confidence": self.confidence}
         found: dict[str, Any] = {}
         if self.rules:
-            some = [one.select(self.columns) for one in drawn]
-            found["rules"] = rule_errors(
-                own.select(self.columns), some, support=self.support, confidence=self.confidence
-            )
+            some = [one.select(self.columns) for one in (own, *drawn)]
+            found["rules"] = rule_errors(some[0], some[1:], **least)
         if self.classify is not None:
             names = list(dict.fromkeys([*self.columns, self.classify]))
-            some = [one.select(names) for one in drawn]
-            found["class_rules"] = rule_errors(
-                own.select(names), some, support=self.support, confidence=self.confidence, then=self.classify
-            )
+            some = [one.select(names) for one in (own, *drawn)]
+            found["class_rules"] = rule_errors(some[0], some[1:], **least, then=self.classify)
             found["classified"] = classified(
                 drawn, original, self.classify,
                 names=[c.name for c in original.columns if c.role != "other" and c.name != self.classify],
@@ -174,8 +172,7 @@ def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]
     found = np.where(held > 0, np.rint(held - one), -1).astype(np.int64)
     if (found < 0).any():
         if not hidden.any():
-            do = "measure against the table that it was made from"
-            raise InputError("the release does not cover every row of this table", do=do)
+            raise other_table()
         found[found < 0] = int(np.flatnonzero(hidden)[0])
     return found[frequencies.row_combination]
 
@@ -189,8 +186,7 @@ def _log_shares(cover: Cover, column: Column, records: Ints, nodes: Ints) -> Flo
     wanted = column.codes[records].astype(np.int64) * cover.nodes + nodes
     at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     if (key[at] != wanted).any():
-        do = "measure against the table that it was made from"
-        raise InputError("the release does not cover every row of this table", do=do)
+        raise other_table()
     return np.log(share[at])
 
 

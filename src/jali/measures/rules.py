@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.util import find_spec
@@ -85,14 +85,9 @@ def mine(
                 continue
             when = tuple(item for item in items if item != at)
             if count * sure.denominator >= sure.numerator * found[when]:
-                rules[_rule(names, [values for _, values in columns], when, at)] = count / found[when]
+                *left, right = ((names[c], columns[c][1][code]) for c, code in (*when, at))
+                rules[Rule(tuple(left), right)] = count / found[when]
     return rules
-
-
-def _rule(
-    names: Sequence[str], values: Sequence[Sequence[str | None]], when: Iterable[tuple[int, int]], then: tuple[int, int]
-) -> Rule:
-    return Rule(tuple((names[c], values[c][v]) for c, v in when), (names[then[0]], values[then[0]][then[1]]))
 
 
 def distance(one: Mapping[Rule, float], other: Mapping[Rule, float], confidence: float = CONFIDENCE) -> float:
@@ -249,7 +244,11 @@ def classified(
     """
     own = original.frame("arrow")
     if holdout is not None:
-        tests = _columns_of(holdout, [*names, column]).frame("arrow")
+        known = [other.name for other in holdout.columns]
+        for name in [*names, column]:
+            if name not in known:
+                raise InputError(f'holdout: no column "{name}" in the table', do=nearest(name, known))
+        tests = holdout.frame("arrow")
         accuracy = float(np.mean([_accuracy(one, tests, names, column) for one in drawn]))
         named = _majority(own, tests, column)
         return Classified(column, accuracy, _accuracy(own, tests, names, column), named, "holdout", len(drawn))
@@ -267,14 +266,6 @@ def classified(
         found.append((*ways, _majority(rest, tests, column)))
     means = np.average(found, axis=0, weights=np.bincount(fold))
     return Classified(column, float(means[0]), float(means[1]), float(means[2]), "folds", len(drawn))
-
-
-def _columns_of(holdout: Table, names: Sequence[str]) -> Table:
-    known = [column.name for column in holdout.columns]
-    for name in names:
-        if name not in known:
-            raise InputError(f'holdout: no column "{name}" in the table', do=nearest(name, known))
-    return holdout
 
 
 def _accuracy(trained: pa.Table, tests: pa.Table, names: Sequence[str], column: str) -> float:

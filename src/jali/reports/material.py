@@ -103,17 +103,14 @@ class Material:
     @cached_property
     def associations(self) -> dict[tuple[str, str], Association | Missing]:
         """Each pair of columns."""
-        found: dict[tuple[str, str], Association | Missing] = {}
-        for one, other in combinations(self.distributions, 2):
-            found[one, other] = self._association(self.distributions[one], self.distributions[other])
-        return found
+        every = self.distributions
+        return {(a, b): self._association(every[a], every[b]) for a, b in combinations(every, 2)}
 
     def _association(self, one: Distribution | Missing, other: Distribution | Missing) -> Association | Missing:
-        for side in (one, other):
-            if isinstance(side, Missing):
-                return side
-        assert isinstance(one, Distribution)
-        assert isinstance(other, Distribution)
+        if isinstance(one, Missing):
+            return one
+        if isinstance(other, Missing):
+            return other
         found = attempt(lambda: association(self.estimate, one.classes, other.classes, self.original))
         return Missing("too many combinations of values") if found is None else found
 
@@ -136,16 +133,6 @@ class Material:
 BESIDE = "judged against the public table, which is no part of the release"
 
 
-def a_kind(release: Release) -> str:
-    """The kind with its article.
-
-    >>> from types import SimpleNamespace
-    >>> a_kind(SimpleNamespace(kind="angel")), a_kind(SimpleNamespace(kind="recoded"))
-    ('an angel release', 'a recoded release')
-    """
-    return f"{'an' if release.kind[0] in 'aeiou' else 'a'} {release.kind} release"
-
-
 def reached(m: Material, principle: Principle) -> str | None:
     """What the release reaches of a promise; None where that is no single figure."""
     if m.release.hides_presence:
@@ -154,12 +141,10 @@ def reached(m: Material, principle: Principle) -> str | None:
     if not m.release.one_grouping and isinstance(principle, KAnonymity):
         return None if isinstance(m.audit, Missing) else show(m.audit.k)
     counts = m.counts
-    return None if isinstance(counts, Missing) else _worst(principle, counts)
-
-
-def _worst(principle: Principle, counts: Counts) -> str | None:
-    found = attempt(lambda: show(principle.worst(counts)))
-    return None if isinstance(found, Missing) else found
+    if isinstance(counts, Missing):
+        return None
+    worst = attempt(lambda: show(principle.worst(counts)))
+    return None if isinstance(worst, Missing) else worst
 
 
 def judged(m: Material, principle: Principle) -> str:

@@ -16,9 +16,9 @@ from jali.measures.measure import require_original
 from jali.releases.base import Release
 from jali.releases.load import load
 from jali.releases.store import within_release
-from jali.releases.summary import many
-from jali.reports import privacy, published, usefulness
-from jali.reports.material import Material, a_kind
+from jali.releases.summary import an, many
+from jali.reports import privacy, published
+from jali.reports.material import Material
 from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
@@ -27,7 +27,7 @@ Edition = Literal["public", "private"]
 
 SECTIONS = (
     published.published, privacy.guarantee, privacy.disclosure, privacy.groups, privacy.worst_groups,
-    usefulness.columns, usefulness.pairs, usefulness.queries, usefulness.cost, privacy.limits, published.made,
+    published.columns, published.pairs, published.queries, published.cost, privacy.limits, published.made,
 )  # fmt: skip
 NOTICE = {
     "public": "Public edition: everything here is computed from the release alone.",
@@ -94,7 +94,7 @@ def report(
     material = Material(found, original, known)
     if known is not None and not isinstance(material.audit, Audit):
         audit(found, public_table=known)  # says in full why presence cannot be judged
-    named = title or f"Report on {a_kind(found)}"
+    named = title or f"Report on {an(found.kind)} release"
     return Report(_page(named, edition, material), named, edition)
 
 

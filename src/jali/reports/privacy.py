@@ -25,12 +25,17 @@ from jali.principles.counts import Cells, Counts
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
-from jali.risk.disclosure.curve import Curve
+from jali.risk.disclosure.tracker import Curve
 
 WORST = 3
 """The number of worst groups that are shown for each sensitive column."""
 VALUES = 9
 """The most values of a group that are shown one by one; the others are added up."""
+ABOUT_CURVES = (
+    "Each fact is one that the attacker learned elsewhere and that is true: either that somebody does not have a "
+    "value, or any “if … then …” between people's values. The curves show the worst such facts, chosen by an "
+    "attacker who also knows who is in the table and everybody's quasi-identifiers."
+)
 RULED_OUT = ("", "one value", "two values", "three values")
 
 
@@ -94,7 +99,7 @@ def disclosure(m: Material) -> Section:
     title = "How sure attackers with more facts can be"
     if isinstance(m.audit, Missing):
         return Section("disclosure", title, not_defined(m.audit))
-    parts: list[object] = [_about_curves()] if any(s.disclosure is not None for s in m.audit.sensitive) else []
+    parts: list[object] = [paragraphs(ABOUT_CURVES)] if any(s.disclosure is not None for s in m.audit.sensitive) else []
     for number, audited in enumerate(m.audit.sensitive):
         found = audited.disclosure
         if found is None:
@@ -107,14 +112,6 @@ def disclosure(m: Material) -> Section:
     if not m.audit.sensitive:
         parts = [not_defined(Missing("it has no sensitive column"))]
     return Section("disclosure", title, joined(parts))
-
-
-def _about_curves() -> Html:
-    return paragraphs(
-        "Each fact is one that the attacker learned elsewhere and that is true: either that somebody does not have a "
-        "value, or any “if … then …” between people's values. The curves show the worst such facts, chosen by an "
-        "attacker who also knows who is in the table and everybody's quasi-identifiers."
-    )
 
 
 def _curve(curve: Curve, column: str, name: str) -> Html:

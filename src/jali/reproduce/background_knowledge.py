@@ -4,8 +4,8 @@ Halpern; ICDE 2007).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 from pathlib import Path
@@ -16,7 +16,6 @@ from jali.datasets import adult as adult_table
 from jali.encoding.builders import bands
 from jali.encoding.table import Table
 from jali.principles import EntropyDiversity, KAnonymity
-from jali.principles.counts import Counts
 from jali.reproduce.report import Figure, Panel, Report
 from jali.search.lattice.lattice import Lattice
 
@@ -39,12 +38,8 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class _Published:
-    """One of the 72 tables: its smallest entropy, and how much it discloses."""
-
-    entropy: float  # nats, of the bucket that has least
-    curve: disclosure.Curve
+Curves = Mapping[float, Sequence[disclosure.Curve]]
+"""How much the 72 tables disclose, by the entropy (nats) of the bucket that has least."""
 
 
 def report(adult: str | Path | None, *, quick: bool, on_step: Step) -> Report:
@@ -52,19 +47,17 @@ def report(adult: str | Path | None, *, quick: bool, on_step: Step) -> Report:
     table = _table(adult)
     lattice = Lattice(table, (KAnonymity(1),), on_step=lambda done, total: None)
     nodes = lattice.all_nodes()
-    found = []
+    curves: dict[tuple[int, ...], disclosure.Curve] = {}
+    by_entropy: dict[float, list[disclosure.Curve]] = {}
     for done, node in enumerate(nodes):
         on_step(done, len(nodes))
-        found.append(_judged(lattice.partition(node).counts(table)))
+        counts = lattice.partition(node).counts(table)
+        curves[node] = disclosure.curve(counts, KS)
+        by_entropy.setdefault(round(log(EntropyDiversity(1).worst(counts)), DIGITS), []).append(curves[node])
     on_step(len(nodes), len(nodes))
-    top = lattice.top
-    twenties = found[nodes.index((3, *top[1:]))]
-    figures = (
-        _figure_3(),
-        _figure_5(twenties.curve),
-        _figure_6(found, "implications"),
-        _figure_6(found, "negations"),
-    )
+    twenties = curves[3, *lattice.top[1:]]
+    both = (_figure_6(by_entropy, knowledge) for knowledge in ("implications", "negations"))
+    figures = (_figure_3(), _figure_5(twenties), *both)
     title = "Worst-case background knowledge, computed again from the Adult table"
     return Report("background-knowledge", title, figures, NOTES)
 
@@ -76,10 +69,6 @@ def _table(path: str | Path | None) -> Table:
     low, high = (int(age.values[end].as_py()) for end in (0, -1))
     hierarchy = bands(5, 10, 20, 40, low=low, high=high).build("age", age.values, declared=True)
     return replace(table, columns=(replace(age, hierarchy=hierarchy), *table.columns[1:]))
-
-
-def _judged(counts: Counts) -> _Published:
-    return _Published(log(EntropyDiversity(1).worst(counts)), disclosure.curve(counts, KS))
 
 
 def _figure_3() -> Figure:
@@ -112,17 +101,20 @@ def _figure_5(curve: disclosure.Curve) -> Figure:
     return Figure("figure-5", title, header, rows, (note,), (panel,), kind="lines", digits=4)
 
 
-def _figure_6(found: Sequence[_Published], knowledge: str) -> Figure:
+def _figure_6(found: Curves, knowledge: str) -> Figure:
     """For each minimum entropy the least disclosure of the tables that have it."""
-    rows = tuple(_least(found, knowledge))
+    rows = tuple(
+        (entropy, *(min(getattr(curve, knowledge)[KS.index(k)] for curve in found[entropy]) for k in SHOWN))
+        for entropy in sorted(found)
+    )
     entropies = tuple(row[0] for row in rows)
     series = {f"k = {k}": tuple(row[1 + i] for row in rows) for i, k in enumerate(SHOWN)}
     panel = Panel(knowledge, entropies, series, "least entropy of a bucket (nats)", "least maximum disclosure")
-    plain = knowledge == "implications"
+    plain, tables = knowledge == "implications", sum(map(len, found.values()))
     rises = sum(b > a + 1e-12 for column in series.values() for a, b in pairwise(column))
     return Figure(
         "figure-6" if plain else "figure-6-negations",
-        f"Figure 6{'' if plain else ' for negations'}: entropy against maximum disclosure, {len(found)} tables",
+        f"Figure 6{'' if plain else ' for negations'}: entropy against maximum disclosure, {tables} tables",
         ("entropy", *(f"k = {k}" for k in SHOWN)),
         rows,
         (f"From one entropy to the next it rises {rises} times: it is not strictly monotone.",),
@@ -130,12 +122,3 @@ def _figure_6(found: Sequence[_Published], knowledge: str) -> Figure:
         kind="lines",
         digits=4,
     )
-
-
-def _least(found: Sequence[_Published], knowledge: str) -> Iterator[tuple[float, ...]]:
-    by_entropy: dict[float, list[_Published]] = {}
-    for table in found:
-        by_entropy.setdefault(round(table.entropy, DIGITS), []).append(table)
-    for entropy in sorted(by_entropy):
-        curves = [getattr(table.curve, knowledge) for table in by_entropy[entropy]]
-        yield (entropy, *(min(curve[KS.index(k)] for curve in curves) for k in SHOWN))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -70,10 +70,14 @@ def _age(age: int) -> tuple[str, ...]:
     return str(age), decade, "≤ 40" if age <= 40 else "> 40", "*"
 
 
+def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Printed rows as a frame."""
+    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
 def inpatients() -> Table:
     """Figure 1, with hierarchies that lead to Figures 2 and 4."""
-    names = ("zip", "age", "nationality", "condition")
-    frame = pa.table(dict(zip(names, map(list, zip(*INPATIENTS, strict=True)), strict=True)))
+    frame = frame_of(("zip", "age", "nationality", "condition"), INPATIENTS)
     ages = sorted({age for _, age, _, _ in INPATIENTS})
     quasi = {"zip": taxonomy(ZIPS), "age": taxonomy([_age(age) for age in ages]), "nationality": suppress()}
     return table(frame, quasi=quasi, sensitive=["condition"])
@@ -128,12 +132,8 @@ def _levels(levels: Mapping[str, int]) -> str:
 def theorem_5_1() -> tuple[Beliefs, Beliefs]:
     """Beliefs of who knows Figure 5's population, after the table itself and after its generalization, Figure 6."""
     pairs = [pair for pair, (_, people) in JOINT.items() for _ in range(people)]
-    people = table(
-        pa.table({"q": [q for q, _ in pairs], "s": [s for _, s in pairs]}), quasi={"q": suppress()}, sensitive=["s"]
-    )
-    population = pa.table(
-        {"q": [q for q, _ in JOINT], "s": [s for _, s in JOINT], "frequency": [f for f, _ in JOINT.values()]}
-    )
+    people = table(frame_of(("q", "s"), pairs), quasi={"q": suppress()}, sensitive=["s"])
+    population = frame_of(("q", "s", "frequency"), [(*pair, share) for pair, (share, _) in JOINT.items()])
     itself, merged = (generalize(people, KAnonymity(2), levels={"q": level}) for level in (0, 1))
     return beliefs(itself, population), beliefs(merged, population)
 
@@ -222,7 +222,7 @@ def of_pdf() -> list[Figure]:
 
 def people() -> Table:
     """Table I."""
-    frame = pa.table(dict(zip(COLUMNS, map(list, zip(*PEOPLE, strict=True)), strict=True)))
+    frame = frame_of(COLUMNS, PEOPLE)
     quasi = {"sex": taxonomy([("M", "*"), ("F", "*")]), "job": taxonomy(JOBS), "nation": taxonomy(NATIONS)}
     return table(frame, quasi=quasi, sensitive=["salary"])
 
@@ -285,13 +285,10 @@ def rules_held() -> Figure:
     held = mine(own, support=SUPPORT, confidence=CONFIDENCE)
     false = Rule((("nation", "Canada"),), ("sex", "M"))
     made = releases()
-    rows: list[tuple[Cell, ...]] = []
-    for rule in [*sorted(held, key=lambda one: (len(one.when), str(one))), false]:
-        chance = [
-            rule_probability(made[name].estimate(), rule, support=SUPPORT, confidence=CONFIDENCE)
-            for name in ("T_n", "T_p")
-        ]
-        rows.append((str(rule), "yes" if rule in held else "no", *chance))
+    rows: list[tuple[Cell, ...]] = [
+        (str(rule), "yes" if rule in held else "no", *_chances(made, rule, SUPPORT, CONFIDENCE))
+        for rule in [*sorted(held, key=lambda one: (len(one.when), str(one))), false]
+    ]
     return Figure(
         "table-6",
         f"Table VI: rules with support {SUPPORT} and confidence {CONFIDENCE}, and the probability that they are found",
@@ -302,18 +299,21 @@ def rules_held() -> Figure:
     )
 
 
+def _chances(made: Mapping[str, Generalized], rule: Rule, support: float, confidence: float) -> list[float]:
+    """The probability that a reconstruction of T_n, and one of T_p, has the rule."""
+    least = {"support": support, "confidence": confidence}
+    return [rule_probability(made[name].estimate(), rule, **least) for name in ("T_n", "T_p")]
+
+
 def one_rule() -> Figure:
     """Table VII: Italy ⇒ >50K for different least supports and confidences."""
     rule = Rule((("nation", "Italy"),), ("salary", HIGH))
     made = releases()
-    rows: list[tuple[Cell, ...]] = []
-    for support in (0.125, 0.25, 0.375):
-        for confidence in (0.6, 0.75, 0.9):
-            chance = [
-                rule_probability(made[name].estimate(), rule, support=support, confidence=confidence)
-                for name in ("T_n", "T_p")
-            ]
-            rows.append((str(support), str(confidence), *chance))
+    rows: list[tuple[Cell, ...]] = [
+        (str(support), str(confidence), *_chances(made, rule, support, confidence))
+        for support in (0.125, 0.25, 0.375)
+        for confidence in (0.6, 0.75, 0.9)
+    ]
     return Figure(
         "table-7",
         "Table VII: the probability that a reconstruction has the class rule Italy ⇒ >50K",

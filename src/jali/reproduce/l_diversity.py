@@ -14,7 +14,7 @@ from typing import Literal
 from jali.core.progress import Step
 from jali.datasets import adult
 from jali.encoding.builders import bands
-from jali.encoding.table import Column, Table
+from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.measures.measure import measure
 from jali.principles import EntropyDiversity, KAnonymity, RecursiveDiversity
@@ -180,8 +180,8 @@ def by_age(path: str | Path | None) -> dict[str, int]:
     table = adult(path, quasi=["age"])
     age = table["age"]
     builder = bands(5, 10, 20, origin=1, low=17, high=90)
-    shifted = Column(age.name, age.role, age.values, age.codes, builder.build(age.name, age.values, declared=True))
-    people = Table((shifted, *table.sensitive), table.records)
+    shifted = replace(age, hierarchy=builder.build(age.name, age.values, declared=True))
+    people = replace(table, columns=(shifted, *table.sensitive))
     release = generalize(people, KAnonymity(2), levels={"age": 2}, on_step=quiet)
     return dict(zip(release.groups["age"].to_pylist(), release.groups["rows"].to_pylist(), strict=True))
 
@@ -204,8 +204,8 @@ def figure_13(path: str | Path | None, *, most: int = len(ORDER)) -> Figure:
         nodes = math.prod(table.hierarchy(column.name).height + 1 for column in table.quasi)
         rows.append((str(size), ORDER[size - 1], nodes, *(figure for pair in timed for figure in pair)))
     header = ["quasi-identifiers", "the last", "nodes"]
-    for name in TIMED:
-        header += [f"{name}, s", f"{name}, minimal"]
+    header += [f"{name}, {figure}" for name in TIMED for figure in ("s", "minimal")]
+    series = {name: tuple(row[i][0] for row in measured) for i, name in enumerate(TIMED)}
     return Figure(
         "figure-13",
         "Figure 13: time to find all minimal tables, Adult",
@@ -217,7 +217,7 @@ def figure_13(path: str | Path | None, *, most: int = len(ORDER)) -> Figure:
             f"Seconds: the best of {REPEAT} runs on this machine, counting the distinct combinations included, "
             "reading the file not. All tables above a minimal one keep the promise too.",
         ),
-        (_panel(sizes, measured),),
+        (Panel("", _texts(sizes), series, "quasi-identifiers", "seconds"),),
         kind="lines",
         digits=3,
     )
@@ -232,11 +232,6 @@ def _timed(table: Table, principle: Principle) -> tuple[float, int]:
         found = len(minimal(fresh, principle, on_step=quiet))
         best = min(best, time.perf_counter() - start)
     return best, found
-
-
-def _panel(sizes: Sequence[int], measured: Sequence[Sequence[tuple[float, int]]]) -> Panel:
-    series = {name: tuple(row[i][0] for row in measured) for i, name in enumerate(TIMED)}
-    return Panel("", tuple(str(size) for size in sizes), series, "quasi-identifiers", "seconds")
 
 
 # -- Figures 15 to 20: what minimal tables cost the analyst ------------------------------------------------------------
@@ -283,15 +278,9 @@ def cost(path: str | Path | None, name: str, ks: Sequence[int] = KS) -> Figure:
     """Figures 15 to 18: the least height, average group size and discernibility of any table, on the sample."""
     table = sample(adult(path, quasi=QUASI[name]))
     best = {p: [best_tables(table, make(k)) for k in ks] for p, make in PRINCIPLES.items()}
-    rows: list[tuple[Cell, ...]] = [
-        (title, principle, *(least(nodes, which) for nodes in found))
-        for which, title in MEASURES.items()
-        for principle, found in best.items()
-    ]
-    panels = tuple(
-        Panel(f"least {title}", _texts(ks), {p: _series(found, which) for p, found in best.items()}, "k = l")
-        for which, title in MEASURES.items()
-    )
+    series = {title: {p: _series(found, which) for p, found in best.items()} for which, title in MEASURES.items()}
+    rows = [(title, principle, *values) for title, own in series.items() for principle, values in own.items()]
+    panels = tuple(Panel(f"least {title}", _texts(ks), own, "k = l") for title, own in series.items())
     return Figure(
         name,
         f"{name.replace('-', ' ').capitalize()}: {', '.join(QUASI[name])}; a {100 * SHARE:g} % sample of Adult",
@@ -311,8 +300,8 @@ def divergence(path: str | Path | None, name: str, ks: Sequence[int] = KS, *, sa
         table = sample(table) if sampled else table
         base = measure(suppressed(table), table).kl
         best = {p: [best_tables(table, make(k)) for k in ks] for p, make in PRINCIPLES.items()}
-        rows += [(", ".join(quasi), p, base, *(least(nodes, "kl") for nodes in found)) for p, found in best.items()]
         series = {p: _series(found, "kl") for p, found in best.items()}
+        rows += [(", ".join(quasi), p, base, *values) for p, values in series.items()]
         panels.append(Panel(", ".join(quasi), _texts(ks), series, "k = l", "KL-divergence (nats)", base))
     where = f"a {100 * SHARE:g} % sample of Adult" if sampled else "all of Adult"
     return Figure(

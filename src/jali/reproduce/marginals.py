@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from jali.core.progress import Step
 from jali.datasets import adult as adult_table
 from jali.encoding.hierarchy import taxonomy
@@ -19,6 +17,7 @@ from jali.principles import DistinctDiversity, EntropyDiversity, KAnonymity
 from jali.principles.base import Principle
 from jali.publish.generalize import minimal
 from jali.publish.marginals import check_marginals
+from jali.reproduce.examples import frame_of
 from jali.reproduce.report import Cell, Figure, Panel, Report, computed, quiet
 from jali.sources.tables import table as table_of
 
@@ -61,23 +60,12 @@ def report(adult: str | Path | None, *, quick: bool, on_step: Step) -> Report:
 
 def patients() -> Table:
     """Figure 1 (a), with hierarchies that have the levels of the figure's other parts."""
-    ages = [
-        (
-            str(a),
-            *(f"[{(a - 1) // w * w + 1}-{(a - 1) // w * w + w}]" for w in (5, 10)),
-            "< 40" if a <= 40 else "> 40",
-            "*",
-        )
-        for a in range(21, 61)
-    ]
+    bands = [[f"[{(a - 1) // w * w + 1}-{(a - 1) // w * w + w}]" for w in (5, 10)] for a in range(61)]
+    ages = [(str(a), *bands[a], "< 40" if a <= 40 else "> 40", "*") for a in range(21, 61)]
     zips = [(code, f"{code[:4]}*", "*") for code in ("14850", "14853", "13063", "13068")]
-    data = {
-        "zip": [r[0] for r in PATIENTS],
-        "age": [str(r[2]) for r in PATIENTS],
-        "condition": [r[1] for r in PATIENTS],
-    }
+    frame = frame_of(("zip", "age", "condition"), [(code, str(age), condition) for code, condition, age in PATIENTS])
     quasi = {"zip": taxonomy(zips), "age": taxonomy(ages)}
-    return table_of(pa.table(data), quasi=quasi, sensitive=["condition"], types={"age": "text", "zip": "text"})
+    return table_of(frame, quasi=quasi, sensitive=["condition"], types={"age": "text", "zip": "text"})
 
 
 def figure_1() -> Figure:

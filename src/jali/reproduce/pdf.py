@@ -102,20 +102,19 @@ def figure_3(path: str | Path | None, ks: Sequence[int] = KS) -> Figure:
     """Absolute error of association and class rules, for PDF, INTER1, INTER2 and NDGH, against k."""
     own = people(path)
     found = anonymous_points(own, ks)
-    lines: list[tuple[Cell, ...]] = [
-        (method, name, which, *(float(getattr(found[method, name, k], field)) for k in ks))
+    series = {
+        (method, which): {name: tuple(float(getattr(found[method, name, k], field)) for k in ks) for name in SHOWN}
         for method in GROUPINGS
         for field, which in ANONYMOUS_TITLES.items()
-        for name in SHOWN
+    }
+    lines: list[tuple[Cell, ...]] = [
+        (method, name, which, *own[name]) for (method, which), own in series.items() for name in SHOWN
     ]
     panels = tuple(
-        Panel(
-            f"{which}, {method}", tuple(map(str, ks)),
-            {name: tuple(getattr(found[method, name, k], field) for k in ks) for name in SHOWN}, "k", "absolute error",
-        )
-        for field, which in list(ANONYMOUS_TITLES.items())[:2]
+        Panel(f"{which}, {method}", tuple(map(str, ks)), series[method, which], "k", "absolute error")
+        for which in list(ANONYMOUS_TITLES.values())[:2]
         for method in GROUPINGS
-    )  # fmt: skip
+    )
     return Figure(
         "figure-3",
         "Figure 3: rules kept by k-anonymous tables of Adult, by display of the same groups",
@@ -221,18 +220,16 @@ def figure_4(path: str | Path | None, intervals: Sequence[tuple[float, float]] =
     private, public = tables(path)
     found = concealed_points(private, public, intervals)
     names = tuple(f"{low:g} to {high:g}" for low, high in intervals)
-    lines: list[tuple[Cell, ...]] = [
-        (which, name, *(float(getattr(found[name, interval], field)) for interval in intervals))
+    series = {
+        which: {name: tuple(float(getattr(found[name, i], field)) for i in intervals) for name in ALGORITHMS}
         for field, which in CONCEALED_TITLES.items()
-        for name in ALGORITHMS
+    }
+    lines: list[tuple[Cell, ...]] = [
+        (which, name, *values) for which, own in series.items() for name, values in own.items()
     ]
     lines.append(("% processed", "the paper's WPALM", *(100 * found["WPALM", i].enumerable for i in intervals)))
     lines.append(("% processed", "WPALM", *(100.0 for _ in intervals)))
-    panels = tuple(
-        Panel(which, names, {name: tuple(getattr(found[name, i], field) for i in intervals) for name in ALGORITHMS},
-              "presence", which)
-        for field, which in CONCEALED_TITLES.items()
-    )  # fmt: skip
+    panels = tuple(Panel(which, names, own, "presence", which) for which, own in series.items())
     return Figure(
         "figure-4",
         "Figure 4 and Table VIII: concealed tables of Adult over intervals of presence",

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -108,7 +109,6 @@ class Report:
 
     def write(self, folder: str | Path) -> Path:
         """Write report.md and, for each figure, a CSV file and its plot as SVG and PNG."""
-
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -149,13 +149,9 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     table = [tuple(header), *(tuple(row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     table.insert(1, tuple("─" * width for width in widths))
-    return ["  ".join(_padded(row, widths)).rstrip() for row in table]
-
-
-def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [
-        cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
+    sides = ["<", *">" * (len(widths) - 1)]
+    padded = ([f"{cell:{side}{w}}" for cell, side, w in zip(row, sides, widths, strict=True)] for row in table)
+    return ["  ".join(row).rstrip() for row in padded]
 
 
 def _text(cell: Cell, digits: int) -> str:
@@ -169,24 +165,20 @@ def _text(cell: Cell, digits: int) -> str:
 def draw(figure: Figure, folder: Path) -> None:
     """Write the figure's panels side by side as NAME.svg and NAME.png."""
     wide = max(5.6, 4.2 * len(figure.panels))
-    picture = Picture(figure.title, f"The figures stand in {figure.name}.csv.", _panels(figure), wide, 3.6)
+    picture = Picture(figure.title, f"The figures stand in {figure.name}.csv.", partial(_panels, figure), wide, 3.6)
     for form in ("svg", "png"):
         picture.save(folder / f"{figure.name}.{form}")
 
 
-def _panels(figure: Figure) -> Callable[[Canvas], None]:
-    def panels(canvas: Canvas) -> None:
-        canvas.suptitle(figure.title, wrap=True)
-        for axes, panel in zip(canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True):
-            plot_lines(axes, panel.x, panel.series) if figure.kind == "lines" else _bars(axes, panel)
-            axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
-            axes.set_ylim(bottom=0)
-        handles, labels = canvas.axes[0].get_legend_handles_labels()
-        canvas.legend(
-            handles, labels, loc="outside lower center", ncols=min(len(labels), 4 * len(figure.panels)), frameon=False
-        )
-
-    return panels
+def _panels(figure: Figure, canvas: Canvas) -> None:
+    canvas.suptitle(figure.title, wrap=True)
+    for axes, panel in zip(canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True):
+        plot_lines(axes, panel.x, panel.series) if figure.kind == "lines" else _bars(axes, panel)
+        axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+        axes.set_ylim(bottom=0)
+    handles, labels = canvas.axes[0].get_legend_handles_labels()
+    many = min(len(labels), 4 * len(figure.panels))
+    canvas.legend(handles, labels, loc="outside lower center", ncols=many, frameon=False)
 
 
 def _bars(axes: Axes, panel: Panel) -> None:

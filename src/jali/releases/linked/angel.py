@@ -24,12 +24,12 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.base import Bound, Manifest, Release, Words
+from jali.releases.base import Bound, Manifest, Words
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
-from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph, posterior
+from jali.releases.linked.tables import Contents, GroupTable, Linked, contents_of, graph, posterior
 from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many
 
 TOLERANCE = 1e-5
@@ -37,7 +37,7 @@ TOLERANCE = 1e-5
 _OWN = ("batch", "count", "weights")
 
 
-class Angel(Release):
+class Angel(Linked):
     """A table of batches (batch, sensitive values, count), and tables of generalized quasi-identifiers with batches.
 
     The promises about sensitive values are kept by the batches, and by every mixture of them; k by each table.
@@ -47,11 +47,7 @@ class Angel(Release):
     words: ClassVar[Words] = Words("batch", "batches", "Buckets", "People who look alike in each table, at least")
     one_grouping: ClassVar[bool] = False  # people are shown in buckets, values are counted in batches
 
-    def __init__(self, contents: Contents, manifest: Manifest, *, origin: str = "arrow") -> None:
-        self.contents, self.manifest, self.origin = contents, manifest, origin
-        self.search: Mapping[str, int] = {}
-        self._keys: pa.Table | None = None  # the batches of the original's combinations, for the holder
-        self._assigned: Ints | None = None  # (rows of the original,) the batch of each; saved by nothing but `private=`
+    contents: Contents
 
     # What is published.
 
@@ -69,11 +65,6 @@ class Angel(Release):
     def columns(self) -> tuple[Published, ...]:
         """The published columns: the quasi-identifiers as `data` shows them, then the sensitive ones."""
         return self.contents.tables[0].columns + self.contents.hidden
-
-    @property
-    def weight_name(self) -> str | None:
-        """The published column of weights, if there is one."""
-        return self.contents.names[2]
 
     @property
     def k(self) -> int:
@@ -106,11 +97,6 @@ class Angel(Release):
     def batches(self) -> pa.Table:
         """The table of batches: how often each has each sensitive value."""
         return self.tables["batches"]
-
-    @property
-    def individuals(self) -> pa.Table:
-        """The published quasi-identifiers of each individual, in published order."""
-        return self.tables["data"].select([column.name for column in self.of_role("quasi")])
 
     @property
     def group_of_rows(self) -> Ints:
@@ -191,28 +177,24 @@ class Angel(Release):
         try:
             self.contents.require_fit(self.k)
             counts = self.counts()
-            self._require_kept(counts)
+            broken = [repr(p) for p in self.batch_principles if not bool(p.holds(counts).all())]
+            if broken:
+                raise ValueError(f"the batches do not keep {', '.join(broken)}")
             self._require_posteriors(counts)
         except ValueError as problem:
             raise InternalError(f"{problem}; nothing was written: please report this bug") from None
         if self.manifest.method.get("joint_k"):
             asked = self.manifest.method.get("joint_time")
             seconds = max(float(asked), JOINT_TIME) if isinstance(asked, (int, float)) else JOINT_TIME
-            require_joint(
-                self.contents, self.k, seconds=seconds
-            )  # a short time to search is none to check what was found
-
-    def _require_kept(self, counts: Counts) -> None:
-        broken = [repr(p) for p in self.batch_principles if not bool(p.holds(counts).all())]
-        if broken:
-            raise ValueError(f"the batches do not keep {', '.join(broken)}")
+            require_joint(self.contents, self.k, seconds=seconds)  # a short time to search is none to check
 
     def _require_posteriors(self, counts: Counts) -> None:
         """No bucket may give away more than the worst batch: a mixture cannot, if its batches are what they seem."""
         for table in self.contents.tables:
-            mixed = None if table.batch is None else posterior(table, counts)
-            for principle in self.mixed_principles if mixed is not None else ():
-                assert mixed is not None  # without batches there is no principle to judge
+            if table.batch is None:
+                continue
+            mixed = posterior(table, counts)
+            for principle in self.mixed_principles:
                 here, batch = principle.worst(mixed), principle.worst(counts)
                 sign = 1 if principle.better == "higher" else -1
                 if sign * here < sign * batch - TOLERANCE * max(1.0, abs(batch)):
@@ -246,22 +228,9 @@ class Angel(Release):
 
     # For the holder.
 
-    def assignment(self, table: Table) -> Ints:
-        """The batch of each row of the original, counted from 0: for its holder; only `save(private=)` keeps it."""
-        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
-            raise InputError(
-                "only a release that was just made from this table knows where its rows went",
-                do="make it again: what is saved cannot be traced back",
-            )
-        return self._assigned
-
     def remember(self, keys: pa.Table, assigned: Ints) -> None:
         """Keep which batch the original's rows are in, in memory only."""
         self._keys, self._assigned = keys, assigned
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A pickled release does not know where the original's rows went."""
-        return self.__dict__ | {"_keys": None, "_assigned": None}
 
     def extend(
         self,

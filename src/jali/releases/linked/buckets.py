@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from jali.core.arrays import Floats, Ints, combine
 from jali.core.formats import to_native
-from jali.encoding.table import Table
-from jali.errors import InputError, InternalError
+from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Bound, Manifest, Release, Words, fresh_order
+from jali.releases.base import Bound, Manifest, Words, fresh_order
 from jali.releases.column import Published, restored, whole_numbers
+from jali.releases.linked.tables import Linked, counts_of, floats, weight_of
 from jali.releases.summary import NOT_COVERED, VISIBLE, beyond, bucket_summary, individual_line, is_exact
 
 if TYPE_CHECKING:
@@ -62,16 +62,13 @@ class Contents(NamedTuple):
             raise ValueError("the individuals of a bucket can be told apart")
 
 
-class Buckets(Release):
+class Buckets(Linked):
     """Two tables: who is in which bucket, and how often each bucket has each sensitive value (anatomy)."""
 
     kind: ClassVar[str] = "buckets"
     words: ClassVar[Words] = Words("bucket", "buckets", "Buckets")
 
-    def __init__(self, contents: Contents, manifest: Manifest, *, origin: str = "arrow") -> None:
-        self.contents, self.manifest, self.origin = contents, manifest, origin
-        self.search: Mapping[str, int] = {}
-        self._assigned: Ints | None = None  # (rows of the original,) the bucket of each, for the holder; never saved
+    contents: Contents
 
     @property
     def columns(self) -> tuple[Published, ...]:
@@ -82,11 +79,6 @@ class Buckets(Release):
     def rows(self) -> int:
         """How many individuals were published."""
         return len(self.contents.bucket)
-
-    @property
-    def weight_name(self) -> str | None:
-        """The published column of weights, if there is one."""
-        return self.contents.names[2]
 
     @property
     def group_of_rows(self) -> Ints:
@@ -103,11 +95,6 @@ class Buckets(Release):
             individuals[weights] = pa.array(held.weight[held.bucket])
         buckets = {number: pa.array(held.entry_bucket + 1)} | {column.name: column.shown() for column in held.hidden}
         return {"individuals": pa.table(individuals), "buckets": pa.table(buckets | {count: pa.array(held.people)})}
-
-    @property
-    def individuals(self) -> pa.Table:
-        """The published quasi-identifiers of each individual, in published order."""
-        return self.tables["individuals"].select([column.name for column in self.of_role("quasi")])
 
     @property
     def groups(self) -> pa.Table:
@@ -134,22 +121,9 @@ class Buckets(Release):
             table = table.append_column(column.name, values[column.name])
         return to_native(table, self.origin if kind is None else kind)
 
-    def assignment(self, table: Table) -> Ints:
-        """The bucket of each row of the original, counted from 0: for its holder, and never saved."""
-        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
-            raise InputError(
-                "only a release that was just made from this table knows where its rows went",
-                do="make it again: what is saved cannot be traced back",
-            )
-        return self._assigned
-
     def remember(self, assigned: Ints) -> None:
         """Keep the bucket of each row of the original, in memory only."""
         self._assigned = assigned
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A pickled release does not know where the original's rows went."""
-        return self.__dict__ | {"_assigned": None}
 
     def column_line(self, column: Published) -> str:
         """How a column is published; individuals can show their quasi-identifiers as they are."""
@@ -161,14 +135,7 @@ class Buckets(Release):
 
     def counts(self) -> Counts:
         """People by bucket and sensitive value, from the table of buckets."""
-        held = self.contents
-        codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in held.hidden if c.judged is not None]
-        value, first = combine(codes, len(held.people))
-        joint = np.stack([code[first] for code, _ in codes], axis=1)
-        return Counts(
-            int(held.entry_bucket[-1]) + 1, held.entry_bucket, value.astype(np.int64), held.people,
-            tuple(c.judged[0] for c in held.hidden if c.judged is not None), joint.astype(np.int64),
-        )  # fmt: skip
+        return counts_of(self.contents.hidden, self.contents.entry_bucket, self.contents.people)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -231,7 +198,7 @@ class Buckets(Release):
             tuple(restored(f, buckets[f["name"]]) for f in told if f["role"] == "sensitive"),
             entry_bucket,
             whole_numbers(buckets[count]),
-            None if weights is None else _weights(individuals[weights], bucket),
+            None if weights is None else weight_of("bucket", floats(individuals[weights]), bucket),
             (number, count, weights),
         )
         facts = Manifest.from_dict(manifest)
@@ -244,13 +211,3 @@ class Buckets(Release):
 
     def __repr__(self) -> str:
         return bucket_summary(self)
-
-
-def _weights(column: pa.ChunkedArray, bucket: Ints) -> Floats:
-    """The weight of each bucket, which all of its individuals must show."""
-    shown = column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    weight = np.zeros(int(bucket.max(initial=-1)) + 1)
-    weight[bucket] = shown
-    if not np.array_equal(weight[bucket], shown):
-        raise ValueError("a bucket shows two weights")
-    return weight

@@ -81,7 +81,10 @@ class _Decision:
         """Cells that break k; else whether none do, None where it is not known."""
         if self.world is None:
             self.world = first_world(self.worlds)
-        if self.world is None and not self._look(np.zeros(self.worlds.sums.unknowns)):
+        if self.world is None:
+            found = self.worlds.sums.least(np.zeros(self.worlds.sums.unknowns), deadline=self.deadline)
+            self.world = _whole(self.worlds.sums, found)
+        if self.world is None:
             return None
         width = [len(table.sizes) for table in self.tables]
         for many in range(2, len(self.tables) + 1):
@@ -89,20 +92,10 @@ class _Decision:
                 if time.monotonic() > self.deadline and self.worlds.only is None:
                     return None
                 self.some.append(_Combinations(self.worlds, subset, width))
-                assert self.world is not None  # seen above
                 self.some[-1].see(self.world, self.k)
         if self.worlds.only is None:
             self._walk()
         return self._settle()
-
-    def _look(self, objective: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
-        """See a world in which the objective is small; false where none was found in time."""
-        found = self.worlds.sums.least(objective, deadline=self.deadline)
-        world = _whole(self.worlds.sums, found)
-        if world is None:
-            return False
-        self._see(world)
-        return True
 
     def _walk(self) -> None:
         """See worlds in which fewer and fewer people are in doubtful combinations, until that clears no more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -104,28 +104,36 @@ def batches_of(keys: pa.Table, table: Table, contents: Contents) -> Ints:
     count_name = free_name(_COUNT, [*names, batch_name])
     if keys.column_names != [*names, batch_name, count_name]:
         raise InputError("the private file has other columns than this table", do=_AGAIN)
+    other_table = InputError("the private file does not belong to this table", do=_AGAIN)
     if not all(pa.types.is_integer(own.type) and own.null_count == 0 for own in keys.columns[-2:]):
-        raise InputError("the private file does not belong to this table", do=_AGAIN)
+        raise other_table
     try:
         batch, count = (keys[name].to_numpy().astype(np.int64) for name in (batch_name, count_name))
         asked = [_coded(keys[column.name], column.labels) for column in columns]
     except (KeyError, ValueError, TypeError, pa.ArrowException):
-        raise InputError("the private file does not belong to this table", do=_AGAIN) from None
-    rows = table.records
-    both = [
-        (np.concatenate([column.codes.astype(np.int64), code]), len(column.values))
-        for column, code in zip(columns, asked, strict=True)
-    ]
-    number, first = combine(both, rows + len(count))
-    own, theirs = number[:rows], number[rows:]
-    told = np.bincount(theirs, count, minlength=len(first))
-    if (count < 1).any() or not np.array_equal(np.bincount(own, minlength=len(first)), told):
-        raise InputError("the private file does not belong to this table", do=_AGAIN)
-    result = np.empty(rows, dtype=np.int64)
+        raise other_table from None
+    both = [(column.codes, code, len(column.values)) for column, code in zip(columns, asked, strict=True)]
+    own, theirs = _matched(both, count)
+    if own is None or (count < 1).any():
+        raise other_table
+    result = np.empty(len(own), dtype=np.int64)
     order = np.argsort(theirs, kind="stable")
     result[np.argsort(own, kind="stable")] = np.repeat(batch[order], count[order]) - 1
     _require_same(result, table, contents)
     return result
+
+
+def _matched(columns: Sequence[tuple[NDArray[np.integer], Ints, int]], people: Ints) -> tuple[Ints | None, Ints]:
+    """The combination of values of each record, and of each entry of some people; None where these are others.
+
+    A column has the codes of the records and of the entries, and how many values there are.
+    """
+    rows = len(columns[0][0])
+    both = [(np.concatenate([own.astype(np.int64), theirs]), width) for own, theirs, width in columns]
+    number, first = combine(both, rows + len(people))
+    own, theirs = number[:rows].astype(np.int64), number[rows:].astype(np.int64)
+    same = np.array_equal(np.bincount(own, minlength=len(first)), np.bincount(theirs, people, minlength=len(first)))
+    return own if same else None, theirs
 
 
 def _coded(column: pa.ChunkedArray, labels: pa.Array) -> Ints:
@@ -147,17 +155,14 @@ def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
         raise different
     if not np.array_equal(np.bincount(batch, minlength=len(size)), size):
         raise different
-    entries = len(contents.people)
-    both = [(np.concatenate([batch, contents.entry_batch]), len(size))]
+    both: list[tuple[NDArray[np.integer], Ints, int]] = [(batch, contents.entry_batch, len(size))]
     try:
         for column, hidden in zip(table.sensitive, contents.hidden, strict=True):
             code = _coded(pa.chunked_array([hidden.labels]), column.labels)[hidden.codes]
-            both.append((np.concatenate([column.codes.astype(np.int64), code]), len(column.values)))
+            both.append((column.codes, code, len(column.values)))
     except KeyError:
         raise different from None
-    number, first = combine(both, table.records + entries)
-    own = np.bincount(number[: table.records], minlength=len(first))
-    if not np.array_equal(own, np.bincount(number[table.records :], contents.people, minlength=len(first))):
+    if _matched(both, contents.people)[0] is None:
         raise different
 
 

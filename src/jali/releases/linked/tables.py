@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added_by_key, combine, counted, portions, runs_of
 from jali.core.charts import COLOURS, Picture, clipped
+from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.counts import Counts
+from jali.releases.base import Manifest, Release
 from jali.releases.column import Published, restored, whole_numbers
 
 if TYPE_CHECKING:
@@ -21,6 +23,64 @@ if TYPE_CHECKING:
 
 SHARES = 2**40
 """A posterior is judged as counts of this many people; a share above 0 is rounded up to at least one of them."""
+
+
+class Linked(Release):
+    """Tables that share nothing but numbers, which tie people to counts of sensitive values: buckets, or batches."""
+
+    contents: Any  # each kind has its own
+    _keys: pa.Table | None = None  # the batches of the original's combinations, for the holder
+
+    def __init__(self, contents: Any, manifest: Manifest, *, origin: str = "arrow") -> None:
+        self.contents, self.manifest, self.origin = contents, manifest, origin
+        self.search: Mapping[str, int] = {}
+        self._assigned: Ints | None = None  # (rows of the original,) the number of each, for the holder
+
+    @property
+    def weight_name(self) -> str | None:
+        """The published column of weights, if there is one."""
+        name: str | None = self.contents.names[2]
+        return name
+
+    @property
+    def individuals(self) -> pa.Table:
+        """The published quasi-identifiers of each individual, in published order."""
+        shown, *_ = self.tables.values()
+        return shown.select([column.name for column in self.of_role("quasi")])
+
+    def assignment(self, table: Table) -> Ints:
+        """The bucket or batch of each row of the original, counted from 0: for its holder.
+
+        It is never saved, but in the private file of an ANGEL release.
+        """
+        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
+            raise InputError(
+                "only a release that was just made from this table knows where its rows went",
+                do="make it again: what is saved cannot be traced back",
+            )
+        return self._assigned
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled release does not know where the original's rows went."""
+        return self.__dict__ | {"_keys": None, "_assigned": None}
+
+
+def counts_of(hidden: Sequence[Published], group: Ints, people: Ints) -> Counts:
+    """People by group and value, from the sensitive columns of entries that are sorted by group."""
+    judged = [(c.judged[0], c.judged[1][c.codes]) for c in hidden if c.judged is not None]
+    value, first = combine([(codes, len(values)) for values, codes in judged], len(people))
+    joint = np.stack([codes[first] for _, codes in judged], axis=1).astype(np.int64)
+    own = tuple(values for values, _ in judged)
+    return Counts(int(group[-1]) + 1, group, value.astype(np.int64), people, own, joint)
+
+
+def weight_of(what: str, shown: Floats, group: Ints) -> Floats:
+    """The weight of each group, which all rows of it must show; a ValueError where they do not."""
+    weight = np.zeros(int(group.max(initial=-1)) + 1)
+    weight[group] = shown
+    if not np.array_equal(weight[group], shown):
+        raise ValueError(f"a {what} shows two weights")
+    return weight
 
 
 class GroupTable:
@@ -106,13 +166,7 @@ class Contents(NamedTuple):
 
     def counts(self) -> Counts:
         """People by batch and sensitive value."""
-        codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in self.hidden if c.judged is not None]
-        value, first = combine(codes, len(self.people))
-        joint = np.stack([code[first] for code, _ in codes], axis=1)
-        return Counts(
-            int(self.entry_batch[-1]) + 1, self.entry_batch, value.astype(np.int64), self.people,
-            tuple(c.judged[0] for c in self.hidden if c.judged is not None), joint.astype(np.int64),
-        )  # fmt: skip
+        return counts_of(self.hidden, self.entry_batch, self.people)
 
 
 def posterior(table: GroupTable, batches: Counts) -> Counts:
@@ -160,23 +214,18 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
                 name,
                 tuple(restored(each, table[each["name"]]) for each in own),
                 whole_numbers(table[number]) - 1 if linked else None,
-                None if linked or weights is None else _floats(table[weights]),
+                None if linked or weights is None else floats(table[weights]),
             )
         )
-    weight = None
-    if weights is not None:
-        shown = _floats(batches[weights])
-        weight = np.zeros(int(entry_batch.max(initial=-1)) + 1)
-        weight[entry_batch] = shown
-        if not np.array_equal(weight[entry_batch], shown):
-            raise ValueError("a batch shows two weights")
+    weight = None if weights is None else weight_of("batch", floats(batches[weights]), entry_batch)
     hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
     if all(column.judged is None for column in hidden):
         raise ValueError("the batches have no sensitive column")
     return Contents(tuple(groups), hidden, entry_batch, whole_numbers(batches[count]), weight, (number, count, weights))
 
 
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A published column of numbers."""
     found: NDArray[np.float64] = column.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
     return found
 

@@ -126,13 +126,8 @@ def _worlds(entries: list[Entries], unknowns: Ints) -> Worlds:
     sums = Sums(many, row, np.tile(np.arange(many), len(entries)), people, people)
     cells = np.stack([each.cell[unknowns[:, i]] for i, each in enumerate(entries)], axis=1)
     only = next((each.people[unknowns[:, i]] for i, each in enumerate(entries) if len(each.people) == many), None)
-    return Worlds(
-        cells,
-        unknowns,
-        [each.people for each in entries],
-        sums,
-        only if only is not None and agrees(sums, only) else None,
-    )
+    only = only if only is not None and agrees(sums, only) else None
+    return Worlds(cells, unknowns, [each.people for each in entries], sums, only)
 
 
 def agrees(sums: Sums, people: Ints) -> bool:
@@ -150,6 +145,7 @@ class Places(NamedTuple):
 
     keys: list[Ints]  # sorted: beginning · entries + entry, for all tables but the first
     width: list[int]  # entries of each table
+    unknown: Ints  # (unknowns,) in the order in which the keys find them
 
     @classmethod
     def of(cls, entries: Ints) -> Places:
@@ -159,16 +155,16 @@ class Places(NamedTuple):
             own, begin = np.unique(begin * width[i] + entries[:, i], return_inverse=True)
             begin = begin.reshape(-1)
             keys.append(own)
-        return cls(keys, width)
+        return cls(keys, width, np.argsort(begin))
 
     def find(self, entries: Ints) -> Ints:
-        """The number of each row of entries in the order of all of them; -1 where nobody can be in all of them."""
+        """The unknown of each row of entries; -1 where nobody can be in all of them."""
         begin = entries[:, 0]
         for i, keys in enumerate(self.keys, start=1):
             wanted = begin * self.width[i] + entries[:, i]
             at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             begin = np.where((keys[at] == wanted) & (begin >= 0), at, -1)
-        return begin
+        return np.where(begin < 0, -1, self.unknown[begin])
 
 
 def first_world(worlds: Worlds) -> Ints | None:
@@ -179,11 +175,7 @@ def first_world(worlds: Worlds) -> Ints | None:
 
 def extended_world(worlds: Worlds, some: Worlds, tables: Sequence[int], world: Ints) -> Ints | None:
     """The world of `some` of the tables, by their numbers, and a deal of all others; None where that does not go."""
-    places = Places.of(some.entries)
-    at = places.find(some.entries)
-    number = np.empty(len(at), dtype=np.int64)
-    number[at] = np.arange(len(at))
-    begin = number[places.find(worlds.entries[:, list(tables)])]
+    begin = Places.of(some.entries).find(worlds.entries[:, list(tables)])
     return _dealt(worlds, [i for i in range(worlds.entries.shape[1]) if i not in tables], begin, world)
 
 
@@ -206,16 +198,13 @@ class Walk:
     def __init__(self, worlds: Worlds, world: Ints, rng: np.random.Generator) -> None:
         self.worlds, self.rng = worlds, rng
         self.places = Places.of(worlds.entries)
-        at = self.places.find(worlds.entries)
-        self.unknown_at = np.empty(len(at), dtype=np.int64)
-        self.unknown_at[at] = np.arange(len(at))
         self.seat = owners(world)  # (people,) the unknown that each is counted in
         self.by_first = np.argsort(worlds.entries[:, 0], kind="stable")
         self.start = np.searchsorted(worlds.entries[self.by_first, 0], np.arange(len(worlds.people[0]) + 1))
 
     def world(self) -> Ints:
         """The world as it is now: (unknowns,)."""
-        return counted(self.seat, length=len(self.unknown_at))
+        return counted(self.seat, length=len(self.worlds.entries))
 
     def step(self, weight: Floats) -> bool:
         """Let people of unknowns with a weight swap with others wherever that does not add to it; whether any did."""
@@ -239,7 +228,7 @@ class Walk:
         two = by_held[begin[wish] + (self.rng.random(len(one)) * many).astype(np.int64)]
         here, there = self._swapped(one, two, table), self._swapped(two, one, table)
         fits = (here >= 0) & (there >= 0)
-        one, two, here, there = one[fits], two[fits], self.unknown_at[here[fits]], self.unknown_at[there[fits]]
+        one, two, here, there = (each[fits] for each in (one, two, here, there))
         change = weight[here] + weight[there] - weight[self.seat[one]] - weight[self.seat[two]]
         kept = np.flatnonzero((change <= 0) & ((here != self.seat[one]) | (there != self.seat[two])))
         kept = kept[_apart(one[kept], two[kept])]

@@ -12,7 +12,7 @@ from jali.errors import InputError
 from jali.releases.linked.join import JointCell
 from jali.releases.presence import Presence
 from jali.releases.summary import many
-from jali.risk.disclosure.curve import Curve
+from jali.risk.disclosure.tracker import Curve
 
 SHOWN_FACTS = 4
 """Fewer facts than this are shown when an audit prints itself."""

@@ -114,16 +114,14 @@ class Buckets:
             raise InputError(f"bucket {who.bucket + 1} has no person {who.index + 1}", do=do)
         return who
 
-    def values_number(self, value: str | None) -> int:
-        """The number of a value; an error, with the nearest one, for a value that nobody has."""
-        if value not in self._number:
-            known = [label for label in self.labels if label is not None]
-            raise InputError(f'no value "{value}" of {self.column} in the release', do=nearest(str(value), known))
-        return self._number[value]
-
     def atom(self, atom: Atom) -> tuple[Person, int]:
-        """An atom as a person of the buckets and the number of a value."""
-        return self.person(atom.person), self.values_number(atom.value)
+        """An atom as a person of the buckets and the number of a value; an error for a value that nobody has."""
+        person = self.person(atom.person)
+        if atom.value not in self._number:
+            known = [label for label in self.labels if label is not None]
+            what = f'no value "{atom.value}" of {self.column} in the release'
+            raise InputError(what, do=nearest(str(atom.value), known))
+        return person, self._number[atom.value]
 
 
 def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:

@@ -11,14 +11,13 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools
 from jali.core.programs import beta_quantile
 from jali.errors import InfeasibleError, InputError, listed, told
 from jali.estimates.base import generator
 from jali.principles.base import exact
 from jali.risk.disclosure.buckets import Buckets, What, buckets_of
+from jali.risk.disclosure.count import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
 from jali.risk.disclosure.knowledge import Atom, Implication, Person
-from jali.risk.worlds.count import FEASIBLE, Budget, Clause, Fact, TooManyError, chance, clauses_of, components
 
 AT_ONCE = 1 << 20
 """How many numbers a batch of worlds may hold."""
@@ -52,7 +51,8 @@ def sample(
             has |= _draw(buckets, bucket, people, values, (size, random))
         right = np.ones(size, dtype=bool)
         for clause in clauses:
-            right &= ~_all(has, clause.given, size) | ~_none(has, clause.then, size)
+            spared = [has[person] != value for person, value in clause.given]
+            right &= np.logical_or.reduce([*spared, *(has[person] == value for person, value in clause.then)])
         kept += int(right.sum())
         hits += np.array([int((right & (has[person] == value)).sum()) for person, value in facts], dtype=np.int64)
         drawn += size
@@ -75,20 +75,6 @@ def _draw(
         left[np.arange(worlds), pick] -= 1
         drawn[person] = name[pick]
     return drawn
-
-
-def _all(has: dict[Person, NDArray[np.int64]], facts: frozenset[Fact], worlds: int) -> Bools:
-    result = np.ones(worlds, dtype=bool)
-    for person, value in facts:
-        result &= has[person] == value
-    return result
-
-
-def _none(has: dict[Person, NDArray[np.int64]], facts: frozenset[Fact], worlds: int) -> Bools:
-    result = np.ones(worlds, dtype=bool)
-    for person, value in facts:
-        result &= has[person] != value
-    return result
 
 
 def interval(hits: int, of: int, confidence: float) -> tuple[float, float]:
@@ -157,15 +143,6 @@ class Risk(float):
         return f"about {float(self):.4g}, between {self.low:.4g} and {self.high:.4g}"
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """How worlds are drawn where they cannot be counted."""
-
-    worlds: int
-    random: np.random.Generator
-    confidence: float
-
-
 def risk(
     what: What,
     knowledge: Iterable[Implication] | Known = (),
@@ -194,8 +171,12 @@ def risk(
     interval(0, 1, confidence)  # refuse a bad confidence before any work
     random = generator(secrets.randbits(128) if seed is None else seed)
     clauses = clauses_of(buckets, known)
-    about = Attacker(buckets, clauses, Drawing(int(samples), random, confidence))
-    return about.most_likely() if target is None else about.of(buckets.atom(_atom(target)))
+    about = Attacker(buckets, clauses, int(samples), random, confidence)
+    if target is None:
+        return about.most_likely()
+    if not isinstance(target, Atom):
+        raise InputError("the target must be an atom", got=type(target).__name__, do="write Atom(person, value)")
+    return about.of(buckets.atom(target))
 
 
 def _implications(knowledge: object) -> list[Implication]:
@@ -211,17 +192,13 @@ def _implications(knowledge: object) -> list[Implication]:
     return list(known)
 
 
-def _atom(target: object) -> Atom:
-    if not isinstance(target, Atom):
-        raise InputError("the target must be an atom", got=type(target).__name__, do="write Atom(person, value)")
-    return target
-
-
 class Attacker:
-    """Somebody who knows clauses about the people of buckets."""
+    """Somebody who knows clauses about the people of buckets; worlds are drawn where they cannot be counted."""
 
-    def __init__(self, buckets: Buckets, clauses: list[Clause], drawing: Drawing) -> None:
-        self.buckets, self.drawing = buckets, drawing
+    def __init__(
+        self, buckets: Buckets, clauses: list[Clause], worlds: int, random: np.random.Generator, confidence: float
+    ) -> None:
+        self.buckets, self.worlds, self.random, self.confidence = buckets, worlds, random, confidence
         self.parts = components(clauses)
         self.where = [{person.bucket for clause in part for person in clause.people} for part in self.parts]
 
@@ -301,9 +278,8 @@ class Attacker:
         """The chance of what is known; an error where that is 0."""
         known = chance(self.buckets, part, budget)
         if not known:
-            raise InputError(
-                "the knowledge contradicts the release: no world satisfies it", do="check who has what, or leave it out"
-            )
+            do = "check who has what, or leave it out"
+            raise InputError("the knowledge contradicts the release: no world satisfies it", do=do)
         return known
 
     def _consistent(self, part: list[Clause]) -> None:
@@ -314,7 +290,7 @@ class Attacker:
             self._sampled(part, [])
 
     def _sampled(self, part: list[Clause], facts: list[Fact]) -> Sampled:
-        drawn = sample(self.buckets, part, facts, self.drawing.worlds, self.drawing.random)
+        drawn = sample(self.buckets, part, facts, self.worlds, self.random)
         if not drawn.kept:
             raise InfeasibleError(
                 f"counting takes more than {FEASIBLE:,} steps, and none of {drawn.worlds:,} random worlds satisfies "
@@ -329,12 +305,11 @@ class Attacker:
         """The largest of several shares; each interval is widened so that all hold at once (Bonferroni)."""
         drawn = self._sampled(part, facts)
         best = max(range(len(facts)), key=drawn.hits.__getitem__)
-        confidence = self.drawing.confidence
-        ends = interval(drawn.hits[best], drawn.kept, 1 - (1 - confidence) / len(facts))
+        ends = interval(drawn.hits[best], drawn.kept, 1 - (1 - self.confidence) / len(facts))
         few = "only " if drawn.kept < FEW else ""
         how = (
             f"estimated from {few}{drawn.kept:,} of {drawn.worlds:,} random worlds, those that satisfy the knowledge "
-            f"(counting takes more than {FEASIBLE:,} steps); the interval holds with {confidence:.4g} confidence"
+            f"(counting takes more than {FEASIBLE:,} steps); the interval holds with {self.confidence:.4g} confidence"
         )
         return Risk(drawn.hits[best] / drawn.kept, target=self._named(facts[best]), ends=ends, how=how)
 

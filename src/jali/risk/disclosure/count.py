@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import perm
+from math import perm, prod
 
 from jali.risk.disclosure.buckets import Buckets
 from jali.risk.disclosure.knowledge import Implication, Person
@@ -86,9 +86,9 @@ def chance(buckets: Buckets, clauses: list[Clause], budget: Budget) -> Fraction:
     """
     if any(not clause.given and not clause.then for clause in clauses):
         return Fraction(0)
-    plan = _plan(buckets, clauses, budget)
+    steps, denominator = _plan(buckets, clauses, budget)
     states = {(1 << len(clauses)) - 1: 1}
-    for step in plan.steps:
+    for step in steps:
         after: dict[int, int] = {}
         for key, weight in states.items():
             moves = step.moves(key, weight)
@@ -96,7 +96,7 @@ def chance(buckets: Buckets, clauses: list[Clause], budget: Budget) -> Fraction:
             for found, amount in moves:
                 after[found] = after.get(found, 0) + amount
         states = {key: weight for key, weight in after.items() if weight}
-    return Fraction(sum(states.values()), plan.denominator)
+    return Fraction(sum(states.values()), denominator)
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,6 @@ class Step:
         return key & ~self.forgotten, weight
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The people in the order in which they are decided."""
-
-    steps: list[Step]
-    denominator: int
-
-
 @dataclass
 class _Layout:
     """Hands out the bits of a state."""
@@ -171,7 +163,8 @@ class _Layout:
         return self.slots[bucket, value]
 
 
-def _plan(buckets: Buckets, clauses: list[Clause], budget: Budget) -> Plan:
+def _plan(buckets: Buckets, clauses: list[Clause], budget: Budget) -> tuple[list[Step], int]:
+    """The people in the order in which they are decided, and what all weights are to be divided by."""
     order = _order(clauses, budget)
     place = {person: i for i, person in enumerate(order)}
     last = [max(place[p] for p in clause.people) for clause in clauses]
@@ -204,10 +197,7 @@ def _plan(buckets: Buckets, clauses: list[Clause], budget: Budget) -> Plan:
                 end,
             )
         )
-    denominator = 1
-    for bucket, people in decided.items():
-        denominator *= perm(int(buckets.size[bucket]), len(people))
-    return Plan(steps, denominator)
+    return steps, prod(perm(int(buckets.size[bucket]), len(people)) for bucket, people in decided.items())
 
 
 def _cleared(touching: list[tuple[int, Clause]], person: Person, value: int | None) -> int:

@@ -1,1 +1,0 @@
-"""The chance of a fact over all worlds that a release allows."""
