@@ -16,7 +16,7 @@ from jali.estimates import factored as nested
 from jali.estimates.conditions import BoxColumn, by_column, fitting_boxes, of_nodes, truth_of
 from jali.estimates.factored import Separate
 from jali.estimates.linked import LinkedEstimate
-from jali.query import algebra as q
+from jali.query import tree as q
 
 TEXTS = ["a", "b", "c", "d", "e", ""]
 

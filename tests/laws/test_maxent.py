@@ -21,9 +21,9 @@ from jali.graphical.graph import Model, decomposable
 from jali.graphical.inference import Network, Reading
 from jali.graphical.marginal import ABSENT, Cache, Marginal, MarginalCounts, maximal
 from jali.graphical.maxent import Divergence, finest, log_probability, tree_of
-from jali.query.algebra import holds
-from jali.query.algebra import tests as every_test
+from jali.query.match import holds
 from jali.query.parse import parse
+from jali.query.tree import tests as every_test
 from oracles.maxent import Dense
 from oracles.often import examples, seeds
 

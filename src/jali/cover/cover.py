@@ -17,8 +17,7 @@ from jali.cover import masks as texts
 from jali.cover.sets import Sets, as_kind, clean, joint_type, require, type_of
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, Patterns, merged, numbered
+from jali.query.match import Part, Patterns, holds, merged, numbered
 from jali.query.tree import Scalar, Test
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
-from jali.query.algebra import holds
-from jali.query.match import Part, folded, numbered
+from jali.query.match import Part, folded, holds, numbered
 from jali.query.tree import Scalar, Test, number_from
 
 _DAY = timedelta(days=1)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, numbered
+from jali.query.match import Part, holds, numbered
 from jali.query.tree import Scalar, Test
 
 HIDDEN = "*"

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, numbered
+from jali.query.match import Part, holds, numbered
 from jali.query.tree import Test
 
 _SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up

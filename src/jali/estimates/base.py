@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from jali.core.arrays import Floats
 from jali.errors import InputError, UndeterminedError, told
-from jali.query.algebra import from_mapping
 from jali.query.parse import parse
-from jali.query.tree import Condition
+from jali.query.tree import Condition, from_mapping
 
 INDEPENDENT = "columns are independent within a row"
 KEPT = 256  # projections and patterns that are kept for the next question

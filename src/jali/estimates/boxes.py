@@ -20,9 +20,8 @@ from jali.estimates.base import Count, condition_of, generator, keep, names_of, 
 from jali.estimates.cells import joint_table, listed, summed
 from jali.estimates.conditions import BoxColumn, assumed, by_column, expanded, unknown
 from jali.estimates.factored import Separate
-from jali.query.algebra import columns, simplify, tests
 from jali.query.match import Patterns
-from jali.query.tree import Condition, Constant, Test
+from jali.query.tree import Condition, Constant, Test, columns, simplify, tests
 
 __all__ = ["BoxColumn", "BoxEstimate", "encoded"]
 

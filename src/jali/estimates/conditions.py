@@ -16,9 +16,8 @@ from jali.cover.sets import Sets
 from jali.encoding.values import Kind
 from jali.errors import InputError
 from jali.estimates.base import INDEPENDENT
-from jali.query.algebra import assign, columns, simplify, tests
 from jali.query.match import Patterns
-from jali.query.tree import And, Condition, Constant, Test
+from jali.query.tree import And, Condition, Constant, Test, assign, columns, simplify, tests
 
 Codes = NDArray[np.integer]  # (boxes,)
 Role = Literal["quasi", "sensitive", "other"]

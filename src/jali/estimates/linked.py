@@ -27,8 +27,7 @@ from jali.estimates.link_join import (
     most_dealt,
     shuffled_within,
 )
-from jali.query.algebra import columns, simplify, tests
-from jali.query.tree import Condition, Constant
+from jali.query.tree import Condition, Constant, columns, simplify, tests
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]

@@ -19,9 +19,8 @@ from jali.estimates.base import Count, condition_of, names_of, table_of, undeter
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import LinkedEstimate
-from jali.query.algebra import columns
 from jali.query.match import numbered
-from jali.query.tree import Condition
+from jali.query.tree import Condition, columns
 
 LARGEST = 1 << 26  # pairs of nodes, and their members
 

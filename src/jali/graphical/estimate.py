@@ -20,9 +20,8 @@ from jali.estimates.conditions import BoxColumn, Role, expanded
 from jali.graphical.inference import Joint, Network, Reading, joint_bounds
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import Fit, log_shown
-from jali.query.algebra import columns, simplify, tests
 from jali.query.match import Patterns
-from jali.query.tree import And, Condition, Constant, Not, Or, Test
+from jali.query.tree import And, Condition, Constant, Not, Or, Test, columns, simplify, tests
 
 BEYOND = "columns are independent beyond what the published marginals show together"
 
