@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,9 +18,11 @@ from jali.core.arrays import (
     exactly_added,
     is_dense,
     owners,
+    pairs_of,
     portions,
     runs,
     runs_of,
+    sorted_by,
     starts,
     steps,
 )  # fmt: skip
@@ -79,6 +83,19 @@ def test_runs_are_counted_out(size: list[int], data: st.DataObject) -> None:
     many, places = runs_of(start, array(which))
     assert many.tolist() == [size[i] for i in which]
     assert places.tolist() == oracle.runs([int(start[i]) for i in which], [size[i] for i in which])
+
+
+@given(st.lists(st.integers(0, 5), max_size=8), st.data())
+def test_members_sorted_by_code_are_the_runs_of_the_codes(codes: list[int], data: st.DataObject) -> None:
+    """Members of one code keep their order; codes that nobody has are empty runs."""
+    order, start = sorted_by(array(codes), 7)
+    wanted = [[i for i, code in enumerate(codes) if code == one] for one in range(7)]
+    assert [order[a:b].tolist() for a, b in pairwise(start.tolist())] == wanted
+    which = data.draw(st.lists(st.integers(0, 6), max_size=6))
+    owner, place = pairs_of(start, array(which))
+    assert list(zip(owner.tolist(), order[place].tolist(), strict=True)) == [
+        (at, member) for at, one in enumerate(which) for member in wanted[one]
+    ]
 
 
 @given(sizes, st.integers(1, 6))

@@ -87,6 +87,17 @@ def runs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
     return size, runs(begin, size)
 
 
+def pairs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Each of these runs with each of its members: which of the runs given it is, and the place of the member."""
+    size, place = runs_of(start, which)
+    return owners(size), place
+
+
+def sorted_by(code: NDArray[np.integer], codes: int) -> tuple[Ints, Ints]:
+    """The members in the order of their codes, and where the run of each code begins: (members,), (codes + 1,)."""
+    return np.argsort(code, kind="stable"), starts(np.bincount(code, minlength=codes))
+
+
 # -- parts, so that what is held together fits into memory ------------------------------------------------------------
 
 

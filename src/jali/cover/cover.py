@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, owners, starts
+from jali.core.arrays import Bools, Floats, Ints, owners, sorted_by
 from jali.cover import intervals as spans
 from jali.cover import masks as texts
 from jali.cover.sets import Sets, as_kind, clean, joint_type, require, type_of
@@ -113,8 +113,7 @@ class Cover:
             node = np.concatenate([node[kept], np.full(len(values), root)])
             value = np.concatenate([value[kept], value])
         value, node = value[node >= 0], node[node >= 0]
-        order = np.argsort(node, kind="stable")
-        start = starts(np.bincount(node, minlength=nodes))
+        order, start = sorted_by(node, nodes)
         made = cls.sets(values, start, value[order])
         return made if declared or root is None else replace(made, guessed=root)
 

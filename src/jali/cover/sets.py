@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of
+from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of, sorted_by
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.query.match import Part, holds, numbered
@@ -119,8 +119,7 @@ class Sets:
     @cached_property
     def _by_value(self) -> tuple[Ints, Ints]:
         """The members in the order of their values, and where each value's begin."""
-        order = np.argsort(self.member, kind="stable")
-        return order, np.searchsorted(self.member[order], np.arange(len(self.values) + 1))
+        return sorted_by(self.member, len(self.values))
 
     @cached_property
     def _present(self) -> tuple[Ints, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.cover.cover import DECLARE
-from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
+from jali.errors import InputError
+from jali.estimates.base import Count, condition_of, generator, names_of, place_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
-from jali.estimates.conditions import BoxColumn, Fits, assumed, by_column, fitting, split
-from jali.estimates.factored import Separate
+from jali.estimates.conditions import BoxColumn, Fits, Separate, assumed, by_column, fitting, split
 from jali.estimates.link_join import (
     ByValue,
     Joined,
@@ -27,24 +26,11 @@ from jali.estimates.link_join import (
     most_dealt,
     shuffled_within,
 )
-from jali.query.tree import Condition, Constant, columns, simplify, tests
+from jali.query.tree import Condition, Constant, columns, simplify, tests_of
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
-
-
-class _Some(NamedTuple):
-    """People who may fit, in some links: each (some,)."""
-
-    link: Ints
-    value: Floats  # expected number
-    maybe: Floats
-    sure: Floats
-
-    def at(self, there: Ints) -> _Some:
-        """Those at some places."""
-        return _Some(self.link.take(there), self.value.take(there), self.maybe.take(there), self.sure.take(there))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +147,7 @@ class LinkedEstimate:
         """The one table that has all these columns, if one has."""
         asked, (shown, hidden) = {*names}, self._names
         for name in sorted(map(str, asked - shown - hidden)):
-            known = [column.name for column in self.columns]
-            raise InputError(f'no column "{name}" was published', do=nearest(name, known))
+            place_of(name, [column.name for column in self.columns])
         return self.boxes if asked <= shown else self.values if asked <= hidden else None
 
     # Counting.
@@ -237,7 +222,7 @@ class LinkedEstimate:
         for at, column in enumerate(self.hidden):
             after: dict[Condition, Bools] = {}
             for condition, some in left.items():
-                own = tuple(test for test in tests(condition) if test.column == column.name)
+                own = tests_of(condition, column.name)
                 if not own:
                     after[condition] = after[condition] | some if condition in after else some
                     continue
@@ -253,13 +238,13 @@ class LinkedEstimate:
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
         """How many people match the conditions on the shown columns, and a value that `having` counts by link."""
         asked = self._separate.ask(separate)
-        return self._together(having, _Some(asked.link, asked.value, asked.maybe, asked.sure), asked.rests_on)
+        return self._together(having, asked.link, (asked.value, asked.maybe, asked.sure), asked.rests_on)
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
         (box, share, surely), based = self._fitting(asked)
         people = self._people.take(box)
-        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+        return self._together(having, self.link.take(box), (share * people, people, surely * people), based)
 
     def _dealt(self, left: Mapping[Condition, Floats]) -> _Answer:
         """The answer where different conditions are left for different values: who has which value matters."""
@@ -282,20 +267,26 @@ class LinkedEstimate:
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
-        own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
+        own = [tests_of(asked, column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
         fits = fitting(asked, some, own, judged)
 
         def based(at: Ints) -> tuple[str, ...]:
-            here = [column.codes.take(fits.box[at]) for column in some]
-            return assumed(some, judged, here, np.ones(len(at), dtype=np.bool_))
+            return assumed(some, judged, [column.codes.take(fits.box[at]) for column in some])
 
         return fits, based
 
-    def _together(self, having: Floats, some: _Some, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
-        """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt."""
-        there = None if having.all() else np.flatnonzero(having.take(some.link))
-        link, value, maybe, sure = some if there is None else some.at(there)
+    def _together(
+        self, having: Floats, link: Ints, people: Sequence[Floats], based: Callable[[Ints], tuple[str, ...]]
+    ) -> _Answer:
+        """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt.
+
+        Of the people: the link, and the expected, the largest and the least number of them; each (some,).
+        """
+        there = None if having.all() else np.flatnonzero(having.take(link))
+        if there is not None:
+            link, people = link.take(there), [each.take(there) for each in people]
+        value, maybe, sure = people
         links = len(self.size)
         low = np.maximum(0.0, added(link, sure, links) + having - self.size)
         more = np.minimum(added(link, maybe, links), having) - low
