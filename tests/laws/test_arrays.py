@@ -16,6 +16,7 @@ from jali.core.arrays import (
     combine,
     counted,
     exactly_added,
+    found_among,
     is_dense,
     owners,
     pairs_of,
@@ -120,3 +121,14 @@ def test_distinct_rows_are_numbered_in_their_order(rows: list[tuple[int, int]]) 
     """Whether keys fit into a table or not."""
     number, first = combine([(array([a for a, _ in rows]), 4), (array([b for _, b in rows]), 2**40 + 1)], len(rows))
     assert (number.tolist(), first.tolist()) == oracle.numbers(rows)
+
+
+@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.data())
+def test_rows_are_found_among_known_ones(rows: set[tuple[int, int]], data: st.DataObject) -> None:
+    """Where each stands, and -1 for one that is not known; without columns all rows are the same."""
+    known = data.draw(st.permutations(sorted(rows)))
+    asked = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=6))
+    ours, theirs = ([array([row[at] for row in some]) for at in range(2)] for some in (known, asked))
+    found = found_among(ours, theirs, [4, 6], len(known) + len(asked))
+    assert found.tolist() == [known.index(row) if row in known else -1 for row in asked]
+    assert found_among([], [], [], 1 + len(asked)).tolist() == [0] * len(asked)

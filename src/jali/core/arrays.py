@@ -139,6 +139,22 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
     return number, first.astype(np.int64)
 
 
+def found_among(
+    known: Sequence[NDArray[np.integer]], asked: Sequence[NDArray[np.integer]], widths: Sequence[int], rows: int
+) -> Ints:
+    """The place of each asked row of codes among the known ones, which are distinct; -1 where it is none of them.
+
+    Both are given by column, `rows` is the number of both together.
+    """
+    number, first = combine(
+        [(np.concatenate(both), width) for *both, width in zip(known, asked, widths, strict=True)], rows
+    )
+    place = np.full(len(first), -1)
+    many = len(known[0]) if known else 1
+    place[number[:many]] = np.arange(many)
+    return place[number[many:]]
+
+
 def _tabled(rows: int) -> int:
     """The largest key space that is looked up in a table, for this number of rows."""
     return min(_TABLED, 8 * rows + 1024)

@@ -7,13 +7,12 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jali.core.arrays import Bools, Floats, Ints, owners, steps
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
 from jali.cover.masks import HIDDEN, alphabet
-from jali.cover.sets import comparable
+from jali.cover.sets import index_among
 from jali.encoding import values as v
 
 
@@ -101,8 +100,7 @@ def fits(cover: Cover, values: pa.Array) -> Floats:
     """Whether each value may be what each node, unless it may be anything, stands for: (values, nodes)."""
     found = np.zeros((len(values), cover.nodes))
     if cover.values is not None and len(cover.member):
-        known, asked = comparable(cover.values, values)
-        index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
+        index = index_among(cover.values, values)
         found[index >= 0] = members(cover)[:, index[index >= 0]].T
     spanned, numbers = np.flatnonzero(~np.isnan(cover.low)), v.numbers(values)
     if len(spanned) and numbers is not None:

@@ -172,7 +172,7 @@ def require_rows(n: object) -> None:
         raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
 
 
-def kept(store: dict[Key, Value], key: Key, make: Callable[[], Value], most: int = KEPT) -> Value:
+def kept(store: dict[Key, Value], key: Key, make: Callable[[], Value], most: float = KEPT) -> Value:
     """What was made for a question before, or is made now and kept for the next, in place of the oldest of many."""
     found = store.get(key)
     if found is None:

@@ -16,25 +16,12 @@ from jali.core.formats import to_native
 from jali.cover.cover import DECLARE
 from jali.cover.sets import plain
 from jali.errors import InputError
-from jali.estimates.base import (
-    Count,
-    condition_of,
-    generator,
-    kept,
-    names_of,
-    place_of,
-    require_once,
-    require_rows,
-    short,
-    table_of,
-    undetermined,
-)
+from jali.estimates import base
+from jali.estimates.base import Count, condition_of, generator, kept, names_of, short, table_of, undetermined
 from jali.estimates.cells import joint_table, listed, summed
 from jali.estimates.conditions import BoxColumn, Separate, assumed, by_column, expanded, unknown
 from jali.query.match import Patterns
 from jali.query.tree import Condition, Constant, Test, columns, simplify, tests_of
-
-__all__ = ["BoxColumn", "BoxEstimate", "encoded"]
 
 
 class _Projected(NamedTuple):
@@ -82,7 +69,7 @@ class BoxEstimate:
         return f"BoxEstimate({len(self.mass):,} boxes of mass {short(self.total)}: {names})"
 
     def _index(self, name: object) -> int:
-        return place_of(name, [column.name for column in self.columns])
+        return base.place_of(name, [column.name for column in self.columns])
 
     def _project(self, chosen: tuple[int, ...]) -> _Projected:
         """The boxes as the chosen columns show them, equal ones made one."""
@@ -171,7 +158,7 @@ class BoxEstimate:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
         names = names_of(columns)
         chosen = tuple(self._index(name) for name in names)
-        require_once(chosen, names)
+        base.require_once(chosen, names)
         boxes = self._project(chosen)
         sets = [listed(self.columns[i].cover, names[at], boxes.codes[at]) for at, i in enumerate(chosen)]
         return to_native(joint_table(names, sets, boxes.codes, boxes.mass), kind or "arrow")
@@ -188,7 +175,7 @@ class BoxEstimate:
 
     def draw_boxes(self, n: int, random: np.random.Generator) -> NDArray[np.integer]:
         """The boxes of n people, drawn by mass, in random order: (n,)."""
-        require_rows(n)
+        base.require_rows(n)
         boxes = owners(random.multinomial(int(n), self.mass / self.mass.sum()))
         random.shuffle(boxes)
         return boxes

@@ -14,23 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import (
-    Bools,
-    Floats,
-    Ints,
-    added,
-    added_by_key,
-    combine,
-    counted,
-    is_dense,
-    owners,
-    pairs_of,
-    portions,
-    runs,
-    runs_of,
-    sorted_by,
-    starts,
-)
+from jali.core import arrays
+from jali.core.arrays import Bools, Floats, Ints, added, added_by_key, combine, counted, is_dense, owners
 from jali.core.programs import largest_flow
 from jali.errors import InputError
 from jali.estimates.boxes import BoxEstimate, encoded
@@ -73,11 +58,11 @@ def joined(first: Side, second: Side, links: int) -> Joined:
     pairs = np.diff(begin)[left_link]
 
     def piece(some: slice) -> tuple[Ints, Floats]:
-        size, at = runs_of(begin, left_link[some])
+        size, at = arrays.runs_of(begin, left_link[some])
         key = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
         return key, np.repeat(left_amount[some], size) * right_amount[at]
 
-    key, mass = _summed(map(piece, portions(pairs)), len(left_first) * width, int(pairs.sum()))
+    key, mass = _summed(map(piece, arrays.portions(pairs)), len(left_first) * width, int(pairs.sum()))
     boxes, values = (
         tuple(replace(c, codes=c.codes[distinct]) for c in columns)
         for columns, distinct in ((left, left_first), (right, right_first))
@@ -123,7 +108,7 @@ class ByValue:
     def of(cls, keys: Sequence[tuple[NDArray[np.integer], int]], link: Ints, people: Ints, links: int) -> ByValue:
         """From codes of some columns, and how many values each has."""
         number, first = combine(keys, len(link))
-        order, start = sorted_by(number, len(first))
+        order, start = arrays.sorted_by(number, len(first))
         return cls(first, start, link[order], people[order].astype(np.float64), links)
 
     @cached_property
@@ -208,10 +193,10 @@ def hits_of(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int
         kind = _Begun.of(theirs, codes[column], nodes[column])
         start, box, share = _next(Hits(start, box, share), cell, kind, dense[column], (values, nodes[column]))
         ours, theirs = cell.number, kind.number
-    size, at = runs_of(start, ours)
+    size, at = arrays.runs_of(start, ours)
     first = np.zeros(int(theirs.max(initial=-1)) + 1, dtype=np.int64)
     first[theirs] = np.arange(boxes)
-    return Hits(starts(size), first[box[at]], share[at])
+    return Hits(arrays.starts(size), first[box[at]], share[at])
 
 
 def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple[int, int]) -> Hits:
@@ -222,7 +207,7 @@ def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple
     """
     goes_on = np.searchsorted(kind.parent, np.arange(int(kind.parent.max(initial=-1)) + 2))  # they are sorted
     many = np.diff(goes_on)  # (beginnings of boxes,) ways in which each goes on
-    upto = starts(many[before.box])
+    upto = arrays.starts(many[before.box])
     work = upto[before.start[cell.parent + 1]] - upto[before.start[cell.parent]]  # (beginnings of cells,)
     held = np.bincount(found[1], minlength=width[1])[kind.code]  # (kinds,) values that each holds
     if int(held.sum()) <= int(work.sum()) and len(many) * width[0] <= TABLED:
@@ -232,14 +217,14 @@ def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple
         space = width[0] * width[1]
         known = Keyed.of(found[0] * width[1] + found[1], found[2], space, tabled=space <= TABLED)
         ways = _all_ways(goes_on, kind.code, known, width[1])
-    parts = [_some(some, before, cell, ways) for some in portions(work)]
+    parts = [_some(some, before, cell, ways) for some in arrays.portions(work)]
     counts, boxes, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Hits(starts(counts), boxes, shares)
+    return Hits(arrays.starts(counts), boxes, shares)
 
 
 def _some(some: slice, before: Hits, cell: _Begun, ways: _Ways) -> tuple[Ints, Ints, Floats]:
     """For some beginnings of cells: how many boxes' beginnings hold each, which, and the share of each."""
-    size, hit = runs_of(before.start, cell.parent[some])
+    size, hit = arrays.runs_of(before.start, cell.parent[some])
     which = owners(size)
     pair, on, part = ways(before.box[hit], cell.code[some][which])
     return counted(which[pair], length=len(size)), on, before.share[hit[pair]] * part
@@ -249,7 +234,7 @@ def _all_ways(start: Ints, node: Ints, shares: Keyed, nodes: int) -> _Ways:
     """Every way in which a beginning goes on is tried."""
 
     def on(box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
-        pair, way = pairs_of(start, box)
+        pair, way = arrays.pairs_of(start, box)
         share = shares.at(value[pair] * nodes + node[way])
         kept = np.flatnonzero(share)
         return pair[kept], way[kept], share[kept]
@@ -261,12 +246,12 @@ def _ways_by_value(kind: _Begun, found: Density, held: Ints, shape: tuple[int, i
     """The ways that hold a value, laid out by beginning and value."""
     order = np.argsort(found[1], kind="stable")
     first = np.searchsorted(found[1][order], kind.code)
-    at, child = order[runs(first, held)], owners(held)
-    by_key, start = sorted_by(kind.parent[child] * shape[1] + found[0][at], shape[0] * shape[1])
+    at, child = order[arrays.runs(first, held)], owners(held)
+    by_key, start = arrays.sorted_by(kind.parent[child] * shape[1] + found[0][at], shape[0] * shape[1])
     child, share = child[by_key], found[2][at][by_key]  # the ways of one beginning and value keep their order
 
     def on(box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
-        pair, way = pairs_of(start, box * shape[1] + value)
+        pair, way = arrays.pairs_of(start, box * shape[1] + value)
         return pair, child[way], share[way]
 
     return on
@@ -279,8 +264,8 @@ def summed_at(hits: Hits, cell: Ints, value: Ints, masses: tuple[Ints, Floats], 
     """
     result, keys = np.zeros(len(cell)), (int(hits.box.max(initial=-1)) + 1) * values
     massed = Keyed.of(*masses, keys, tabled=keys <= TABLED and is_dense(keys, len(masses[0])))
-    for some in portions(np.diff(hits.start)[cell]):
-        size, at = runs_of(hits.start, cell[some])
+    for some in arrays.portions(np.diff(hits.start)[cell]):
+        size, at = arrays.runs_of(hits.start, cell[some])
         which = owners(size)
         part = massed.at(hits.box[at] * values + value[some][which]) * hits.share[at]
         result[some] = added(which, part, len(size))
@@ -307,16 +292,10 @@ def mixed_probability(pairs: Joined, table: pa.Table) -> Floats:
 
 def _numbers(columns: Sequence[BoxColumn], wanted: Sequence[Ints]) -> Ints:
     """Which of some distinct values each cell asks for, by its nodes; -1 for one that nobody has: (cells,)."""
-    many, known = len(columns[0].codes), np.flatnonzero(np.logical_and.reduce([nodes >= 0 for nodes in wanted]))
-    together = [
-        (np.concatenate([c.codes.astype(np.int64), nodes[known]]), c.cover.nodes)
-        for c, nodes in zip(columns, wanted, strict=True)
-    ]
-    number, first = combine(together, many + len(known))
-    place = np.full(len(first), -1)
-    place[number[:many]] = np.arange(many)
+    known = np.flatnonzero(np.logical_and.reduce([nodes >= 0 for nodes in wanted]))
+    codes, asked = [c.codes.astype(np.int64) for c in columns], [nodes[known] for nodes in wanted]
     result = np.full(len(wanted[0]), -1)
-    result[known] = place[number[many:]]
+    result[known] = arrays.found_among(codes, asked, [c.cover.nodes for c in columns], len(codes[0]) + len(known))
     return result
 
 

@@ -14,18 +14,11 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.cover.cover import DECLARE
 from jali.errors import InputError
+from jali.estimates import link_join
 from jali.estimates.base import Count, condition_of, generator, names_of, place_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn, Fits, Separate, assumed, by_column, fitting, split
-from jali.estimates.link_join import (
-    ByValue,
-    Joined,
-    draw_within,
-    joined,
-    mixed_probability,
-    most_dealt,
-    shuffled_within,
-)
+from jali.estimates.link_join import ByValue, Joined
 from jali.query.tree import Condition, Constant, columns, simplify, tests_of
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
@@ -258,8 +251,8 @@ class LinkedEstimate:
             rests |= dict.fromkeys(based(np.flatnonzero(~surely & (having.take(self.link[box]) > 0))))
         classes = np.stack([*left.values()]).astype(np.int64)
         people = self.people.astype(np.int64)
-        high = most_dealt(classes, self.link, people, maybe)
-        low = classes.sum(axis=0) - most_dealt(classes, self.link, people, ~sure)
+        high = link_join.most_dealt(classes, self.link, people, maybe)
+        low = classes.sum(axis=0) - link_join.most_dealt(classes, self.link, people, ~sure)
         return near, float(low @ self._scale), float((high - low) @ self._scale), tuple(rests)
 
     def _fitting(self, asked: Condition) -> tuple[Fits, Callable[[Ints], tuple[str, ...]]]:
@@ -306,7 +299,7 @@ class LinkedEstimate:
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
         scale = self._scale / self.size
-        return joined(
+        return link_join.joined(
             (first, self.link, self.people * scale[self.link]),
             (second, self.value_link, self.count_of.astype(np.float64)),
             len(self.size),
@@ -316,7 +309,9 @@ class LinkedEstimate:
         """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
         table = table_of(cells)
         alone = self._side(table.column_names)
-        return mixed_probability(self._joined(table.column_names), table) if alone is None else alone.probability(table)
+        if alone is not None:
+            return alone.probability(table)
+        return link_join.mixed_probability(self._joined(table.column_names), table)
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
@@ -335,9 +330,9 @@ class LinkedEstimate:
             boxes: NDArray[np.integer] = owners(self.people.astype(np.int64))
             boxes = boxes if self.rows is None else self.rows
             link = self.link[boxes]
-            entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
+            entry = link_join.shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
         else:
             boxes = self.boxes.draw_boxes(n, random)
-            entry = draw_within(self.value_link, self.count_of, self.link[boxes], random)
+            entry = link_join.draw_within(self.value_link, self.count_of, self.link[boxes], random)
         drawn = {c.name: c.cover.draw(c.codes[boxes], random, c.name) for c in self.shown}
         return pa.table(drawn | {c.name: c.cover.draw(c.codes[entry], random, c.name) for c in self.hidden})
