@@ -22,7 +22,7 @@ from jali.encoding.table import Domain, Table, check_roles
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
-from jali.sources.roles import Missing, roles_of
+from jali.sources.assemble import Missing, roles_of
 from jali.sources.tables import read
 
 if TYPE_CHECKING:

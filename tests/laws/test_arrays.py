@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,11 +16,14 @@ from jali.core.arrays import (
     combine,
     counted,
     exactly_added,
+    found_among,
     is_dense,
     owners,
+    pairs_of,
     portions,
     runs,
     runs_of,
+    sorted_by,
     starts,
     steps,
 )  # fmt: skip
@@ -81,6 +86,19 @@ def test_runs_are_counted_out(size: list[int], data: st.DataObject) -> None:
     assert places.tolist() == oracle.runs([int(start[i]) for i in which], [size[i] for i in which])
 
 
+@given(st.lists(st.integers(0, 5), max_size=8), st.data())
+def test_members_sorted_by_code_are_the_runs_of_the_codes(codes: list[int], data: st.DataObject) -> None:
+    """Members of one code keep their order; codes that nobody has are empty runs."""
+    order, start = sorted_by(array(codes), 7)
+    wanted = [[i for i, code in enumerate(codes) if code == one] for one in range(7)]
+    assert [order[a:b].tolist() for a, b in pairwise(start.tolist())] == wanted
+    which = data.draw(st.lists(st.integers(0, 6), max_size=6))
+    owner, place = pairs_of(start, array(which))
+    assert list(zip(owner.tolist(), order[place].tolist(), strict=True)) == [
+        (at, member) for at, one in enumerate(which) for member in wanted[one]
+    ]
+
+
 @given(sizes, st.integers(1, 6))
 def test_portions_take_every_row_once_and_none_much_more_than_asked(work: list[int], most: int) -> None:
     """In order; a portion passes the limit only by the rows that end it."""
@@ -103,3 +121,14 @@ def test_distinct_rows_are_numbered_in_their_order(rows: list[tuple[int, int]]) 
     """Whether keys fit into a table or not."""
     number, first = combine([(array([a for a, _ in rows]), 4), (array([b for _, b in rows]), 2**40 + 1)], len(rows))
     assert (number.tolist(), first.tolist()) == oracle.numbers(rows)
+
+
+@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.data())
+def test_rows_are_found_among_known_ones(rows: set[tuple[int, int]], data: st.DataObject) -> None:
+    """Where each stands, and -1 for one that is not known; without columns all rows are the same."""
+    known = data.draw(st.permutations(sorted(rows)))
+    asked = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=6))
+    ours, theirs = ([array([row[at] for row in some]) for at in range(2)] for some in (known, asked))
+    found = found_among(ours, theirs, [4, 6], len(known) + len(asked))
+    assert found.tolist() == [known.index(row) if row in known else -1 for row in asked]
+    assert found_among([], [], [], 1 + len(asked)).tolist() == [0] * len(asked)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import jali
 from jali.cli.app import app
 from jali.errors import UndeterminedError
-from jali.query import algebra as q
+from jali.query import tree as q
 from oracles import bounds as oracle
 
 TREE = [["x", "xy", "*"], ["y", "xy", "*"], ["z", "zz", "*"]]

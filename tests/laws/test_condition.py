@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jali.errors import InputError
-from jali.query import algebra as q
+from jali.query import tree as q
+from jali.query.match import holds
+from jali.query.parse import parse
 
 Truth = NDArray[np.bool_]
 AGE, ILL = q.Test("age", ">", 30), q.Test("disease", "=", "flu")
@@ -57,7 +59,7 @@ def evaluate(condition: q.Condition, rows: list[tuple[Any, Any]]) -> Truth:
     """The obvious twin of any count: each test on each row, joined as the words say."""
     match condition:
         case q.Test():
-            return q.holds(condition, [row["ab".index(condition.column)] for row in rows])
+            return holds(condition, [row["ab".index(condition.column)] for row in rows])
         case q.Not(part):
             return ~evaluate(part, rows)
         case q.And(parts):
@@ -75,8 +77,8 @@ def evaluate(condition: q.Condition, rows: list[tuple[Any, Any]]) -> Truth:
 def test_a_simplified_condition_is_printed_and_parsed_back_unchanged(condition: q.Condition) -> None:
     """parse(to_text(c)) == c for simplified c, and in general up to simplification."""
     plain = q.simplify(condition)
-    assert q.parse(q.to_text(plain)) == plain
-    assert q.simplify(q.parse(q.to_text(condition))) == plain
+    assert parse(q.to_text(plain)) == plain
+    assert q.simplify(parse(q.to_text(condition))) == plain
 
 
 words = st.sampled_from(
@@ -92,12 +94,12 @@ def test_any_text_is_a_condition_that_prints_faithfully_or_an_input_error(text: 
     """Nothing but InputError leaves `parse`, its line has a position, and what parses survives a round trip."""
     condition, line = None, "condition, at position 0: "
     try:
-        condition = q.parse(text)
+        condition = parse(text)
     except InputError as error:
         line = str(error)
     assert line.startswith("condition, at position ")
     assert "\n" not in line
-    assert condition is None or q.parse(q.to_text(condition)) == condition
+    assert condition is None or parse(q.to_text(condition)) == condition
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_any_text_is_a_condition_that_prints_faithfully_or_an_input_error(text: 
 )  # fmt: skip
 def test_a_text_means_what_an_analyst_expects(text: str, meaning: q.Condition) -> None:
     """Each line of the grammar, with SQL's precedence: NOT before AND before OR."""
-    assert q.parse(text) == meaning
+    assert parse(text) == meaning
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_a_text_means_what_an_analyst_expects(text: str, meaning: q.Condition) -
 def test_a_mistake_is_answered_with_its_place_and_its_cure(text: str, position: int, hint: str) -> None:
     """The line points to the position and says what to write instead."""
     with pytest.raises(InputError) as caught:
-        q.parse(text)
+        parse(text)
     assert str(caught.value).startswith(f"condition, at position {position}: ")
     assert hint in str(caught.value)
 
@@ -177,29 +179,29 @@ def test_a_mistake_is_answered_with_its_place_and_its_cure(text: str, position: 
 def test_deep_nesting_is_an_input_error(text: str) -> None:
     """No depth of parentheses or NOTs reaches Python's recursion limit."""
     with pytest.raises(InputError, match="inside each other"):
-        q.parse(text)
+        parse(text)
 
 
 @pytest.mark.parametrize("text", ['"a\nb"', '"a\nb" = c', "a\nb = 1", "a = 'x\n", '1 < "a\nb" < 3', 'a = "b\u2028c"'])
 def test_an_error_is_one_line_whatever_was_written(text: str) -> None:
     """Line breaks in names and values do not break the line."""
     with pytest.raises(InputError) as caught:
-        q.parse(text)
+        parse(text)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_hundred_levels_and_any_length_are_fine() -> None:
     """What may be nested can also be simplified and printed; a long flat condition has no limit."""
-    deep = q.parse("(a = 1 OR NOT (b = 2 AND " * 33 + "c = 3" + "))" * 33)
-    assert q.parse(q.to_text(deep)) == deep
-    assert len(q.tests(q.parse(" OR ".join(f"a = {i}" for i in range(20_000))))) == 20_000
+    deep = parse("(a = 1 OR NOT (b = 2 AND " * 33 + "c = 3" + "))" * 33)
+    assert parse(q.to_text(deep)) == deep
+    assert len(q.tests(parse(" OR ".join(f"a = {i}" for i in range(20_000))))) == 20_000
 
 
 def test_one_is_not_true() -> None:
     """`a = 1` and `a = TRUE` are different tests although 1 == True in Python."""
     assert q.Test("a", "=", 1) != q.Test("a", "=", True)
     assert q.Test("a", "in", {1}) != q.Test("a", "in", {True})
-    assert q.tests(q.parse("a = 1 OR a = TRUE")) == (q.Test("a", "=", 1), q.Test("a", "=", True))
+    assert q.tests(parse("a = 1 OR a = TRUE")) == (q.Test("a", "=", 1), q.Test("a", "=", True))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_assigning_a_test_its_truth_changes_no_answer(
 
 def test_tests_and_columns_are_found_in_order() -> None:
     """tests lists each atomic test once, in order of first appearance."""
-    condition = q.parse("disease = 'flu' AND NOT (age > 30 OR disease = 'flu') AND TRUE")
+    condition = parse("disease = 'flu' AND NOT (age > 30 OR disease = 'flu') AND TRUE")
     assert q.tests(condition) == (ILL, AGE)
     assert q.columns(condition) == {"age", "disease"}
     assert q.tests(q.Constant(True)) == ()
@@ -284,7 +286,7 @@ def test_tests_and_columns_are_found_in_order() -> None:
 )  # fmt: skip
 def test_a_mapping_means_the_same_as_its_text(where: dict[str, object], text: str) -> None:
     """Tuples are closed ranges, sets and lists are IN, scalars equality, None is missing."""
-    assert q.from_mapping(where) == q.parse(text)
+    assert q.from_mapping(where) == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +336,7 @@ def slow(test: q.Test, value: Any) -> bool:
 @given(order_tests | st.builds(q.Test, st.just("x"), st.sampled_from(list(OPS)), ambiguous), st.lists(cells_of_numbers))
 def test_numbers_are_compared_exactly(test: q.Test, values: list[Any]) -> None:
     """holds agrees with rational arithmetic on integers, Decimals and floats of any size."""
-    assert q.holds(test, values).tolist() == [slow(test, v) for v in values]
+    assert holds(test, values).tolist() == [slow(test, v) for v in values]
 
 
 halves = st.integers(-9, 9).map(lambda n: n / 2)  # floats of any width hold them
@@ -348,7 +350,7 @@ halves = st.integers(-9, 9).map(lambda n: n / 2)  # floats of any width hold the
 def test_an_array_is_judged_like_its_list(test: q.Test, dtype: type, values: list[int]) -> None:
     """A numeric ndarray of any width gives what the Python numbers give."""
     array: NDArray[Any] = np.array(values, dtype=dtype)
-    assert q.holds(test, array).tolist() == q.holds(test, array.tolist()).tolist()
+    assert holds(test, array).tolist() == holds(test, array.tolist()).tolist()
 
 
 @given(
@@ -357,10 +359,10 @@ def test_an_array_is_judged_like_its_list(test: q.Test, dtype: type, values: lis
 )
 def test_in_is_a_union_of_equalities(values: list[Any], wanted: frozenset[int]) -> None:
     """x IN (a, b) is x = a OR x = b; missing values, NaN among them, satisfy neither but IS NULL."""
-    each = [q.holds(q.Test("x", "=", one), values) for one in wanted]
-    found = q.holds(q.Test("x", "in", wanted), values)
+    each = [holds(q.Test("x", "=", one), values) for one in wanted]
+    found = holds(q.Test("x", "in", wanted), values)
     assert np.array_equal(found, np.logical_or.reduce(each))
-    assert not (found & q.holds(q.Test("x", "null", None), values)).any()
+    assert not (found & holds(q.Test("x", "null", None), values)).any()
 
 
 def like(pattern: str, text: str) -> bool:
@@ -375,12 +377,12 @@ def like(pattern: str, text: str) -> bool:
 @given(st.text("ab%_.\n", max_size=6), st.lists(st.text("ab.\n_%", max_size=6)))
 def test_like_is_what_its_recursion_says(pattern: str, values: list[str]) -> None:
     """% stands for any text, _ for one sign, everything else for itself."""
-    assert q.holds(q.Test("x", "like", pattern), values).tolist() == [like(pattern, v) for v in values]
+    assert holds(q.Test("x", "like", pattern), values).tolist() == [like(pattern, v) for v in values]
 
 
 def test_like_takes_linear_time() -> None:
     """A pattern of many % cannot stall the count."""
-    assert not q.holds(q.Test("x", "like", "%a" * 40 + "%b"), ["a" * 5000]).any()
+    assert not holds(q.Test("x", "like", "%a" * 40 + "%b"), ["a" * 5000]).any()
 
 
 DAY, NOON = dt.date(2020, 5, 1), dt.datetime(2020, 5, 1, 12)
@@ -418,9 +420,9 @@ ZONED = dt.datetime(2020, 5, 1, 12, tzinfo=dt.UTC)
 )  # fmt: skip
 def test_values_of_each_kind_are_judged_as_expected(text: str, values: Any, expected: str) -> None:
     """Literals meet numbers, text, truth values and dates in common terms."""
-    test = q.parse(text)
+    test = parse(text)
     assert isinstance(test, q.Test)
-    assert "".join("FT"[t] for t in q.holds(test, values).tolist()) == expected
+    assert "".join("FT"[t] for t in holds(test, values).tolist()) == expected
 
 
 @pytest.mark.parametrize(
@@ -444,10 +446,10 @@ def test_values_of_each_kind_are_judged_as_expected(text: str, values: Any, expe
 )  # fmt: skip
 def test_a_literal_of_another_kind_is_an_error_that_names_the_column(text: str, values: list[Any], hint: str) -> None:
     """The line says what the column holds and what to write, and never quotes a value of the table."""
-    test = q.parse(text)
+    test = parse(text)
     assert isinstance(test, q.Test)
     with pytest.raises(InputError) as caught:
-        q.holds(test, values)
+        holds(test, values)
     assert hint in str(caught.value)
     assert test.column in str(caught.value)
     assert "secret" not in str(caught.value)

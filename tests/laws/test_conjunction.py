@@ -12,11 +12,9 @@ import pytest
 from jali.cover import sets
 from jali.cover.cover import Cover
 from jali.estimates import conditions as conjunction
-from jali.estimates import factored as nested
-from jali.estimates.conditions import BoxColumn, by_column, fitting_boxes, of_nodes, truth_of
-from jali.estimates.factored import Separate
+from jali.estimates.conditions import BoxColumn, Separate, by_column, fitting_boxes, of_nodes, truth_of
 from jali.estimates.linked import LinkedEstimate
-from jali.query import algebra as q
+from jali.query import tree as q
 
 TEXTS = ["a", "b", "c", "d", "e", ""]
 
@@ -148,8 +146,8 @@ def test_a_conjunction_says_column_by_column_what_it_says_as_a_whole(
     few: int, rare: int, repeats: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Estimate, bounds, and what they rest on, however few boxes are looked at first, and whether all sums are kept."""
-    monkeypatch.setattr(nested, "_FEW", few)
-    monkeypatch.setattr(nested, "_RARE", rare)
+    monkeypatch.setattr(conjunction, "_FEW", few)
+    monkeypatch.setattr(conjunction, "_RARE", rare)
     several = 0
     for seed in range(repeats(300)):
         random = np.random.default_rng(40_000 + seed)

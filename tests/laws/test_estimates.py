@@ -26,7 +26,7 @@ from jali.estimates import cells as joint
 from jali.estimates.base import Count, Estimate
 from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.conditions import BoxColumn
-from jali.query import algebra as q
+from jali.query import tree as q
 from oracles import estimates as oracle
 
 EPOCH = dt.date(1970, 1, 1)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 import jali
-from jali.encoding.recipe import FAMILIES, Recipe
+from jali.encoding.hierarchy import FAMILIES, Recipe
 from jali.releases.column import facts_of
 
 WORDS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*")]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from jali.core import arrays
-from jali.estimates import hits as holding
+from jali.estimates import link_join as holding
 from oracles.often import examples, seeds
 
 

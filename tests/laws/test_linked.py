@@ -17,7 +17,7 @@ from jali.estimates import link_join as within
 from jali.estimates.base import Estimate
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import EVENLY, LinkedEstimate
-from jali.query import algebra as q
+from jali.query import tree as q
 from oracles import estimates as plain
 from oracles import linked as oracle
 

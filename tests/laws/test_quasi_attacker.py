@@ -14,8 +14,8 @@ from hypothesis import given
 import jali
 from jali.errors import InputError
 from jali.graphical.marginal import Cache, Marginal
+from jali.graphical.privacy.block import Profiles
 from jali.graphical.privacy.privacy import Checker, check, unnamed_columns
-from jali.graphical.privacy.quasi import Profiles
 from jali.graphical.privacy.tables import LateError, eliminated, reached
 from jali.principles import DistinctDiversity, EntropyDiversity, FrequencyDiversity, KAnonymity, Principle, TCloseness
 from laws.test_collection_privacy import bound_of, cache_of, expect

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from jali.query import algebra as q
+from jali.query import tree as q
 from oracles.estimates import satisfies
 
 

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-from jali.query import algebra as q
+from jali.query import tree as q
 
 Node = Mapping[Any, Fraction]  # the values that a published cell may be, and the probability of each (0: only possible)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from jali.query import algebra as q
+from jali.query import tree as q
 from oracles.estimates import Box, Node, cells, satisfies
 
 

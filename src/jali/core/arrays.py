@@ -87,6 +87,17 @@ def runs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
     return size, runs(begin, size)
 
 
+def pairs_of(start: Ints, which: NDArray[np.integer]) -> tuple[Ints, Ints]:
+    """Each of these runs with each of its members: which of the runs given it is, and the place of the member."""
+    size, place = runs_of(start, which)
+    return owners(size), place
+
+
+def sorted_by(code: NDArray[np.integer], codes: int) -> tuple[Ints, Ints]:
+    """The members in the order of their codes, and where the run of each code begins: (members,), (codes + 1,)."""
+    return np.argsort(code, kind="stable"), starts(np.bincount(code, minlength=codes))
+
+
 # -- parts, so that what is held together fits into memory ------------------------------------------------------------
 
 
@@ -126,6 +137,22 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
     first = np.zeros(count, dtype=np.int32)
     first[number[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
     return number, first.astype(np.int64)
+
+
+def found_among(
+    known: Sequence[NDArray[np.integer]], asked: Sequence[NDArray[np.integer]], widths: Sequence[int], rows: int
+) -> Ints:
+    """The place of each asked row of codes among the known ones, which are distinct; -1 where it is none of them.
+
+    Both are given by column, `rows` is the number of both together.
+    """
+    number, first = combine(
+        [(np.concatenate(both), width) for *both, width in zip(known, asked, widths, strict=True)], rows
+    )
+    place = np.full(len(first), -1)
+    many = len(known[0]) if known else 1
+    place[number[:many]] = np.arange(many)
+    return place[number[many:]]
 
 
 def _tabled(rows: int) -> int:

@@ -256,6 +256,8 @@ def bars(
     many, thick = len(series), 0.8 / max(len(series), 1)
 
     def draw(canvas: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         axes = canvas.subplots()
         for number, (name, values) in enumerate(series.items()):
             at = [row + (number - (many - 1) / 2) * thick for row in range(len(values))]
@@ -269,7 +271,7 @@ def bars(
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.set_xlabel(axis)
         axes.xaxis.set_major_formatter(lambda value, _: tick(value) if form is share else form(value))
-        axes.xaxis.set_major_locator(_few_ticks())
+        axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.margins(x=0.17)
         axes.set_xlim(left=0)
         axes.tick_params(axis="y", length=0)
@@ -278,9 +280,3 @@ def bars(
 
     rows = len(labels) * (0.2 if many == 1 else 0.16 * many)
     return Picture(title, description, draw, height=0.65 + rows + (0.25 if many > 1 else 0))
-
-
-def _few_ticks() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(5)

@@ -242,14 +242,10 @@ def hold_folder(path: str | Path) -> Iterator[Place]:
 def put_content(path: Path, content: str | bytes, *, overwrite: bool, private: bool = False) -> None:
     """Write a file with this content, text as UTF-8; a private one only its owner may read."""
     data = content.encode("utf-8") if isinstance(content, str) else content
-
-    def write(file: Path) -> None:
-        file.write_bytes(data)
-
-    put_file(path, write, overwrite=overwrite, private=private)
+    put_file(path, lambda file: file.write_bytes(data), overwrite=overwrite, private=private)
 
 
-def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool, private: bool = False) -> None:
+def put_file(path: Path, write: Callable[[Path], object], *, overwrite: bool, private: bool = False) -> None:
     """Write a file whole or not at all."""
     with built_file(path, write, overwrite=overwrite, private=private):
         pass
@@ -257,7 +253,7 @@ def put_file(path: Path, write: Callable[[Path], None], *, overwrite: bool, priv
 
 @contextmanager
 def built_file(
-    path: Path, write: Callable[[Path], None], *, overwrite: bool, private: bool = False, parents: bool = False
+    path: Path, write: Callable[[Path], object], *, overwrite: bool, private: bool = False, parents: bool = False
 ) -> Iterator[None]:
     """Build a file, which takes its place when the block has ended without an error."""
     with hold_file(path, overwrite=overwrite, parents=parents) as place:

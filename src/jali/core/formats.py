@@ -133,16 +133,12 @@ def _any_runs(column: pa.ChunkedArray, *, numbers: bool) -> bool:
 
 def quoted(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
     """The table with an apostrophe before each cell and name that a spreadsheet would run, or that begins with one."""
-
-    def of(name: str) -> Callable[[pa.Array], pa.Array]:
-        return lambda texts: _with_quote(texts, numbers=kinds.get(name, "text") != "text")
-
-    return _changed(table, of, lambda names: _with_quote(names, numbers=False))
+    return _changed(table, lambda texts, name: _with_quote(texts, numbers=kinds.get(name or "", "text") != "text"))
 
 
 def unquoted(table: pa.Table) -> pa.Table:
     """The table that was quoted."""
-    return _changed(table, lambda name: _without_quote, _without_quote)
+    return _changed(table, lambda texts, _: pc.replace_substring_regex(texts, f"^{QUOTE}", ""))
 
 
 def _with_quote(texts: pa.Array, *, numbers: bool) -> pa.Array:
@@ -150,27 +146,20 @@ def _with_quote(texts: pa.Array, *, numbers: bool) -> pa.Array:
     return pc.if_else(wanted, pc.binary_join_element_wise(QUOTE, texts, ""), texts)
 
 
-def _without_quote(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(texts, f"^{QUOTE}", "")
-
-
-def _changed(
-    table: pa.Table,
-    of: Callable[[str], Callable[[pa.Array], pa.Array]],
-    of_names: Callable[[pa.Array], pa.Array],
-) -> pa.Table:
-    """The table with its texts changed column by column, each distinct one once, and its names."""
+def _changed(table: pa.Table, change: Callable[[pa.Array, str | None], pa.Array]) -> pa.Table:
+    """The table with its texts changed column by column, each distinct one once, and its names (None: of no column)."""
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        change = of(name)
-        chunks = [_texts_changed(chunk, change) for chunk in column.chunks] if _is_text(column.type) else column.chunks
+        chunks = column.chunks
+        if _is_text(column.type):
+            chunks = [_texts_changed(chunk, change, name) for chunk in chunks]
         columns.append(pa.chunked_array(chunks, chunks[0].type if chunks else column.type))
-    return pa.table(columns, names=of_names(pa.array(table.column_names, pa.string())).to_pylist())
+    return pa.table(columns, names=change(pa.array(table.column_names, pa.string()), None).to_pylist())
 
 
-def _texts_changed(chunk: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+def _texts_changed(chunk: pa.Array, change: Callable[[pa.Array, str | None], pa.Array], name: str) -> pa.Array:
     coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    made = pa.DictionaryArray.from_arrays(coded.indices, change(coded.dictionary.cast(pa.string())))
+    made = pa.DictionaryArray.from_arrays(coded.indices, change(coded.dictionary.cast(pa.string()), name))
     return made if pa.types.is_dictionary(chunk.type) else made.cast(chunk.type)
 
 

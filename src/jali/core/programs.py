@@ -14,20 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints
-from jali.errors import InputError, InternalError
+from jali.errors import InputError
 
 TOLERANCE = 1e-6
 """What HiGHS may miss a whole number or a bound by; ranges are widened by this much before they are rounded inwards."""
 
 _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
-
-
-class Range(NamedTuple):
-    """What a sum lies between. `exact`: both ends are reached; otherwise they are only proved not to be passed."""
-
-    low: float
-    high: float
-    exact: bool
 
 
 class Least(NamedTuple):
@@ -58,16 +50,6 @@ class Sums:
     weight: Floats | None = None  # (entries,) how often it counts it; once by default
     most: Floats | None = None  # (unknowns,) the largest each unknown can be; no limit by default
     whole: bool = True  # whether the unknowns are whole numbers (and the sums asked for have whole weights)
-
-    def range_of(self, objective: Floats, *, deadline: float = math.inf) -> Range | None:
-        """The range of objective·x, or None where no x fits. `deadline` is a time of `time.monotonic`."""
-        least = self.least(np.asarray(objective, dtype=np.float64), deadline=deadline)
-        if least is None:
-            return None
-        most = self.least(-np.asarray(objective, dtype=np.float64), deadline=deadline)
-        if most is None:  # only where a solver contradicts itself within its tolerance
-            raise InternalError("a program was feasible one way and infeasible the other")
-        return Range(least.bound, -most.bound, least.reached and most.reached)
 
     def feasible(self, *, deadline: float = math.inf) -> bool | None:
         """Whether any x fits; None where time ran out before that was known."""

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -105,20 +106,10 @@ def html_outline(text: str) -> Html:
     '<p><b>Cost</b></p>\\n<ul>\\n<li>KL 0.5</li>\\n</ul>'
     """
     parts: list[object] = []
-    items: list[Html] = []
-
-    def close() -> None:
-        if items:
-            parts.append(element("ul", "\n", Html("\n".join(items)), "\n"))
-            items.clear()
-
-    for line in text.splitlines():
-        if line.startswith("  "):
-            items.append(element("li", line.strip()))
-        elif line.strip():
-            close()
-            parts.append(element("p", element("b", line)))
-    close()
+    told = (line for line in text.splitlines() if line.startswith("  ") or line.strip())
+    for indented, lines in groupby(told, key=lambda line: line.startswith("  ")):
+        some = [line.strip() if indented else element("p", element("b", line)) for line in lines]
+        parts += [bullets(some)] if indented else some
     return joined(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, owners, starts
+from jali.core.arrays import Bools, Floats, Ints, owners, sorted_by
 from jali.cover import intervals as spans
 from jali.cover import masks as texts
 from jali.cover.sets import Sets, as_kind, clean, joint_type, require, type_of
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, Patterns, merged, numbered
+from jali.query.match import Part, Patterns, holds, merged, numbered
 from jali.query.tree import Scalar, Test
 
 _UNKNOWN, _MEMBERS, _SPAN, _MASK, _MISSING = range(5)
@@ -114,8 +113,7 @@ class Cover:
             node = np.concatenate([node[kept], np.full(len(values), root)])
             value = np.concatenate([value[kept], value])
         value, node = value[node >= 0], node[node >= 0]
-        order = np.argsort(node, kind="stable")
-        start = starts(np.bincount(node, minlength=nodes))
+        order, start = sorted_by(node, nodes)
         made = cls.sets(values, start, value[order])
         return made if declared or root is None else replace(made, guessed=root)
 
@@ -286,11 +284,7 @@ class Cover:
             if len(place):
                 drawn.append(self._drawn(what, nodes[place], random).cast(self.type))
                 places.append(place)
-        if len(drawn) <= 2:
-            return drawn[-1]
-        order = np.empty(len(nodes), dtype=np.int64)
-        order[np.concatenate(places)] = np.arange(len(nodes))
-        return pa.concat_arrays(drawn).take(pa.array(order))
+        return drawn[-1] if len(drawn) <= 2 else v.put_back(drawn, places)
 
     def _drawn(self, what: int, nodes: NDArray[np.integer], random: np.random.Generator) -> pa.Array:
         """One value for each of these nodes, which are all of a sort."""
@@ -311,22 +305,19 @@ def universe(tests: Sequence[Test], kind: v.Kind | None) -> Bools:
         return spans.universe(tests, kind)
     if kind == "boolean":
         return np.stack([holds(test, [False, True]) for test in tests], axis=1)
+    sorts: dict[str, Callable[[Sequence[Test]], Bools]] = {
+        "text": texts.universe,
+        "number": lambda some: spans.universe(some, "number"),
+        "boolean": lambda some: np.eye(len(some) + 1, len(some), dtype=np.bool_),
+    }
     found = np.zeros((1, len(tests)), dtype=np.bool_)
-    for sort in ("text", "number", "boolean"):  # texts that spell numbers or truth values may be judged as these
+    for sort, of in sorts.items():  # texts that spell numbers or truth values may be judged as these
         some = [i for i, test in enumerate(tests) if _literal_kind(test) == sort]
         if some:
-            added = _of_sort([tests[i] for i in some], sort)
+            added = of([tests[i] for i in some])
             found = np.repeat(found, len(added), axis=0)
             found[:, some] = np.tile(added, (len(found) // len(added), 1))
     return found
-
-
-def _of_sort(tests: Sequence[Test], sort: str) -> Bools:
-    if sort == "text":
-        return texts.universe(tests)
-    if sort == "number":
-        return spans.universe(tests, "number")
-    return np.eye(len(tests) + 1, len(tests), dtype=np.bool_)
 
 
 def _literal_kind(test: Test) -> str:

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
-from jali.query.algebra import holds
-from jali.query.match import Part, folded, numbered
+from jali.query.match import COMPARE, Part, folded, holds, numbered
 from jali.query.tree import Scalar, Test, number_from
 
 _DAY = timedelta(days=1)
@@ -73,17 +72,10 @@ def _pieces(tests: Sequence[Test], kind: str) -> tuple[list[Fraction], Bools]:
     truth = np.zeros((len(piece), len(tests)), dtype=np.bool_)
     for column, (test, found) in enumerate(zip(tests, literals, strict=True)):
         at = [number[point] for point in found]
-        match test.op:
-            case "=" | "in":
-                truth[at, column] = True
-            case "<":
-                truth[:, column] = piece < at[0]
-            case "<=":
-                truth[:, column] = piece <= at[0]
-            case ">":
-                truth[:, column] = piece > at[0]
-            case ">=":
-                truth[:, column] = piece >= at[0]
+        if test.op in ("=", "in"):
+            truth[at, column] = True
+        elif test.op in COMPARE:
+            truth[:, column] = COMPARE[test.op](piece, at[0])
     return points, truth
 
 

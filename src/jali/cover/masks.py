@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints
+from jali.encoding.values import put_back
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, numbered
+from jali.query.match import Part, holds, numbered
 from jali.query.tree import Scalar, Test
 
 HIDDEN = "*"
@@ -290,6 +290,4 @@ def draw(masks: Sequence[str], which: NDArray[np.integer], letters: str, random:
         spelt[hidden] = signs[random.integers(0, len(signs), int(hidden.sum()))]
         drawn.append(pa.array(spelt.view(f"<U{length}").reshape(-1) if length else [""] * len(place), pa.string()))
         places.append(place)
-    order = np.empty(len(which), dtype=np.int64)
-    order[np.concatenate(places)] = np.arange(len(which))
-    return pa.concat_arrays(drawn).take(pa.array(order))
+    return put_back(drawn, places)

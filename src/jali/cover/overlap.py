@@ -7,13 +7,12 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jali.core.arrays import Bools, Floats, Ints, owners, steps
 from jali.cover import intervals as spans
 from jali.cover.cover import Cover
 from jali.cover.masks import HIDDEN, alphabet
-from jali.cover.sets import comparable
+from jali.cover.sets import index_among
 from jali.encoding import values as v
 
 
@@ -29,10 +28,10 @@ def overlap(one: Cover, two: Cover) -> Floats:
     held_by_one, held_by_two = _listed(one), _listed(two)
     if held_by_two.any():
         assert two.values is not None
-        found[:, held_by_two] = (_members(two)[held_by_two] @ _fits(one, two.values)).T
+        found[:, held_by_two] = (members(two)[held_by_two] @ fits(one, two.values)).T
     if held_by_one.any():
         assert one.values is not None
-        found[held_by_one] = _members(one)[held_by_one] @ _fits(two, one.values)
+        found[held_by_one] = members(one)[held_by_one] @ fits(two, one.values)
     found += _spans(one, two)
     _put_masks(found, one, two, letters)
     if one.missing is not None and two.missing is not None:
@@ -60,19 +59,19 @@ def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
         if len(here) == 0:
             continue
         assert cover.values is not None
-        fits = [_may_be(other, cover.values) for other in covers]
-        fits[i] = _members(cover).T > 0
+        may = [_may_be(other, cover.values) for other in covers]
+        may[i] = members(cover).T > 0
         for some in (here[part] for part in steps(len(here), len(cover.values) or 1)):
-            meet[some] = np.logical_and.reduce([f[:, nodes[some, at]] for at, f in enumerate(fits)]).any(axis=0)
+            meet[some] = np.logical_and.reduce([m[:, nodes[some, at]] for at, m in enumerate(may)]).any(axis=0)
         left[here] = False
     return meet
 
 
 def _may_be(cover: Cover, values: pa.Array) -> Bools:
     """Whether each value may be what each node stands for: (values, nodes)."""
-    fits: Bools = _fits(cover, values) > 0
-    fits[:, _anything(cover)] = True
-    return fits
+    may: Bools = fits(cover, values) > 0
+    may[:, _anything(cover)] = True
+    return may
 
 
 def _listed(cover: Cover) -> Bools:
@@ -89,7 +88,7 @@ def _anything(cover: Cover) -> Ints:
     return np.flatnonzero(free)
 
 
-def _members(cover: Cover) -> Floats:
+def members(cover: Cover) -> Floats:
     """Whether each node lists each known value: (nodes, values)."""
     assert cover.values is not None
     listed = np.zeros((cover.nodes, len(cover.values)))
@@ -97,24 +96,23 @@ def _members(cover: Cover) -> Floats:
     return listed
 
 
-def _fits(cover: Cover, values: pa.Array) -> Floats:
+def fits(cover: Cover, values: pa.Array) -> Floats:
     """Whether each value may be what each node, unless it may be anything, stands for: (values, nodes)."""
-    fits = np.zeros((len(values), cover.nodes))
+    found = np.zeros((len(values), cover.nodes))
     if cover.values is not None and len(cover.member):
-        known, asked = comparable(cover.values, values)
-        index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
-        fits[index >= 0] = _members(cover)[:, index[index >= 0]].T
+        index = index_among(cover.values, values)
+        found[index >= 0] = members(cover)[:, index[index >= 0]].T
     spanned, numbers = np.flatnonzero(~np.isnan(cover.low)), v.numbers(values)
     if len(spanned) and numbers is not None:
         value, node, _ = spans.density(numbers, cover.low[spanned], cover.high[spanned], whole=cover.whole)
-        fits[value, spanned[node]] = 1
+        found[value, spanned[node]] = 1
     if cover.masks is not None:
         texts = values.cast(pa.string()).to_pylist()
         for masked, mask in _masked(cover):
-            fits[:, masked] = [text is not None and _agree(text, mask) for text in texts]
+            found[:, masked] = [text is not None and _agree(text, mask) for text in texts]
     if cover.missing is not None:
-        fits[:, cover.missing] = values.is_null().to_numpy(zero_copy_only=False)
-    return fits
+        found[:, cover.missing] = values.is_null().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _agree(one: str, two: str) -> bool:

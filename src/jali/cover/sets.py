@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of
+from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of, sorted_by
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.algebra import holds
-from jali.query.match import Part, numbered
+from jali.query.match import Part, holds, numbered
 from jali.query.tree import Test
 
 _SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up
@@ -62,10 +61,11 @@ def as_kind(column: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
         raise InputError(f'column "{column}" holds values of kind {kind}', got=v.kind_of(values)) from None
 
 
-def comparable(known: pa.Array, asked: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both as one type."""
+def index_among(known: pa.Array, asked: pa.Array) -> Ints:
+    """Where each asked value stands among the known ones, both as one type; -1 where it does not."""
     kind = joint_type([known.type, asked.type])
-    return known.cast(kind, safe=False), asked.cast(kind, safe=False)
+    found = pc.index_in(asked.cast(kind, safe=False), value_set=known.cast(kind, safe=False))
+    return cast(Ints, found.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def joint_type(types: Sequence[pa.DataType]) -> pa.DataType:
@@ -120,8 +120,7 @@ class Sets:
     @cached_property
     def _by_value(self) -> tuple[Ints, Ints]:
         """The members in the order of their values, and where each value's begin."""
-        order = np.argsort(self.member, kind="stable")
-        return order, np.searchsorted(self.member[order], np.arange(len(self.values) + 1))
+        return sorted_by(self.member, len(self.values))
 
     @cached_property
     def _present(self) -> tuple[Ints, Any]:
@@ -185,8 +184,7 @@ class Sets:
 
     def density(self, values: pa.Array) -> tuple[Ints, Ints, Floats]:
         """Which nodes hold which values, and how likely each is there."""
-        known, asked = comparable(self.values, values)
-        index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
+        index = index_among(self.values, values)
         value = np.flatnonzero(index >= 0)
         order, begin = self._by_value
         size, at = runs_of(begin, index[value])

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats
 from jali.encoding import values as v
-from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Step, by_label, from_steps
-from jali.encoding.recipe import Recipe, plain
+from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Recipe, Step, by_label, from_steps, plain
 from jali.errors import HierarchyError, InputError
 
 Number = int | float | Fraction
@@ -75,8 +74,7 @@ class Bands(Builder):
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as numbers."""
-        if v.kind_of(present) == "text":
-            present = v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), pa.int64())
+        present = _spelt(present, pa.int64())
         if v.kind_of(present) != "number":
             raise HierarchyError(
                 f'bands() of column "{column}" needs numbers',
@@ -89,10 +87,8 @@ class Bands(Builder):
         """All whole numbers between `low` and `high` where both are given, else the numbers that occur."""
         occurring = v.ordered(present)
         found = _numbers(occurring)
-        low, high = (
-            -math.inf if self.low is None else float(self.low),
-            math.inf if self.high is None else float(self.high),
-        )
+        low = -math.inf if self.low is None else float(self.low)
+        high = math.inf if self.high is None else float(self.high)
         outside = (found < low) | (found > high)
         if outside.any():
             raise HierarchyError(
@@ -121,6 +117,13 @@ class Bands(Builder):
         return from_steps(
             column, v.texts(values), steps, declared=declared, chosen=self.chosen, recipe=recipe, whole=whole
         )
+
+
+def _spelt(present: pa.Array, empty: pa.DataType) -> pa.Array:
+    """Texts as what they spell; where all are missing, missing values of a type."""
+    if v.kind_of(present) != "text":
+        return present
+    return v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), empty)
 
 
 def _step(column: str, values: pa.Array, origin: Fraction, width: Fraction, *, whole: bool) -> Step:
@@ -243,8 +246,7 @@ def _masked(texts: pa.Array, lengths: NDArray[np.int32], hidden: int) -> pa.Arra
         cut = pc.utf8_slice_codeunits(some, 0, kept) if kept else some
         parts.append(pc.binary_join_element_wise(cut, ROOT * (int(length) - kept), ""))
         order.append(rows)
-    back = np.argsort(np.concatenate(order), kind="stable")
-    return pa.concat_arrays(parts).take(pa.array(back))
+    return v.put_back(parts, order)
 
 
 @dataclass(frozen=True)
@@ -255,8 +257,7 @@ class Dates(Builder):
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as dates."""
-        if v.kind_of(present) == "text":
-            present = v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), pa.date32())
+        present = _spelt(present, pa.date32())
         if v.kind_of(present) != "date":
             raise HierarchyError(
                 f'dates() of column "{column}" needs dates', do="write them as 2020-05-17, or use mask()"
@@ -378,18 +379,3 @@ def builder_of(column: str, given: object) -> Builder:
         got=f"{given.__name__} without ()" if callable(given) and hasattr(given, "__name__") else type(given).__name__,
         do="use jali.bands(…), mask(), dates(), suppress() or taxonomy(…), or None for one that jali chooses",
     )
-
-
-__all__ = [
-    "Automatic",
-    "Bands",
-    "Builder",
-    "Dates",
-    "Mask",
-    "Suppress",
-    "bands",
-    "builder_of",
-    "dates",
-    "mask",
-    "suppress",
-]

@@ -1,32 +1,85 @@
-"""Hierarchy: a chain of coarsenings of a column, the builders that wait for their column, and taxonomies as CSV."""
+"""Hierarchy: a chain of coarsenings of a column, the builders that wait for their column, and taxonomies as CSV.
+
+A `Recipe` says which builder made a hierarchy, and with which arguments.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, counted
+from jali.core.arrays import Bools, Floats, Ints, counted, sorted_by
 from jali.core.files import content, put_content
 from jali.core.formats import any_length
 from jali.core.text import html_table
 from jali.encoding import values as v
-from jali.encoding.recipe import Recipe
 from jali.errors import HierarchyError, InputError, path_of
 
 ROOT = "*"
 """How everything-at-once is shown."""
 SHOWN = 8
 """So many labels of a level are shown in a notebook."""
+
+Family = Literal["bands", "mask", "dates", "suppress", "taxonomy"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+WITHOUT_ARGUMENTS: tuple[Family, ...] = ("mask", "dates", "suppress")
+_BANDS = re.compile(
+    r"bands\(([^=]+?)" + "".join(rf"(?:, {name}=([^,=]+))?" for name in ("origin", "low", "high")) + r"\)"
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A builder and its arguments, as a value; its text, `bands(5, 10, 20)`, is what people read."""
+
+    family: Family
+    widths: tuple[Fraction, ...] = ()  # of bands
+    origin: Fraction = Fraction(0)  # of bands
+    low: Fraction | None = None  # of bands
+    high: Fraction | None = None  # of bands
+    source: str | None = None  # of a taxonomy: the name of its file; never published
+
+    def __str__(self) -> str:
+        if self.family == "taxonomy":
+            return "taxonomy" if self.source is None else f"taxonomy({self.source})"
+        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
+        options = [f"{name}={plain(number)}" for name, number in named if number is not None]
+        return f"{self.family}({', '.join([*map(plain, self.widths), *options])})"
+
+    @classmethod
+    def read(cls, text: str) -> Recipe | None:
+        """The recipe that a manifest names; None for an empty text, a ValueError for any other that is no recipe.
+
+        >>> Recipe.read("bands(5, 10, low=0.5)") == Recipe("bands", (Fraction(5), Fraction(10)), low=Fraction(1, 2))
+        True
+        """
+        if not text:
+            return None
+        known = {str(recipe): recipe for recipe in (cls(family) for family in (*WITHOUT_ARGUMENTS, "taxonomy"))}
+        if text in known:
+            return known[text]
+        if (call := _BANDS.fullmatch(text)) is None:
+            raise ValueError("no hierarchy is made like this")
+        widths, origin, low, high = call.groups()
+        low, high = (None if bound is None else Fraction(bound) for bound in (low, high))
+        return cls("bands", tuple(map(Fraction, widths.split(", "))), Fraction(origin or 0), low, high)
+
+
+def plain(number: Fraction) -> str:
+    """A number as people write it: 5, 0.25."""
+    return str(number.numerator) if number.denominator == 1 else repr(float(number))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +161,8 @@ class Hierarchy:
 
     def members(self, level: int) -> list[Ints]:
         """The codes of the values that each node of a level covers, ascending."""
-        order = np.argsort(self.maps[level], kind="stable").astype(np.int64)
-        return np.split(order, np.cumsum(self.node_sizes(level))[:-1])
+        order, start = sorted_by(self.maps[level], len(self.levels[level]))
+        return np.split(order, start[1:-1])
 
     def rows(self) -> list[tuple[str, ...]]:
         """One row per value, one text per level: the CSV form that ARX users have.
@@ -121,21 +174,16 @@ class Hierarchy:
         return [row for row, value in zip(rows, columns[0], strict=True) if value is not None or "" not in columns[0]]
 
     def _repr_html_(self) -> str:
-        rows = [(level, f"{len(nodes):,}", ", ".join(map(_shown, nodes.texts()[:SHOWN])) + _more(len(nodes)))
-                for level, nodes in enumerate(self.levels)]  # fmt: skip
+        rows = []
+        for level, nodes in enumerate(self.levels):
+            labels = ["missing" if label is None else label for label in nodes.texts()[:SHOWN]]
+            more = f" and {len(nodes) - SHOWN:,} more" if len(nodes) > SHOWN else ""
+            rows.append((level, f"{len(nodes):,}", ", ".join(labels) + more))
         return html_table(("Level", "Values", "Labels"), rows, caption=repr(self), numbers=(0, 1))
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{len(level):,}" for level in self.levels)
         return f"Hierarchy({self.column!r}, {self.made_by or 'levels'}: {sizes} values)"
-
-
-def _shown(label: str | None) -> str:
-    return "missing" if label is None else label
-
-
-def _more(nodes: int) -> str:
-    return f" and {nodes - SHOWN:,} more" if nodes > SHOWN else ""
 
 
 Step = tuple[NDArray[np.int32], Level]
@@ -240,14 +288,10 @@ class Taxonomy(Builder):
 
     def _leaves(self, like: pa.Array) -> tuple[pa.Array, list[tuple[str, ...]]]:
         """The leaves as the kind of these values, and their rows; the empty one only where the values have it."""
-        leaves = self._texts
-        if v.kind_of(like) != "text":
-            leaves = v.inferred(leaves)
-            known = leaves.is_valid()
-        elif int(pc.index(like, "").as_py()) < 0:
-            known = pc.not_equal(leaves, "")
-        else:
-            known = leaves.is_valid()
+        spelt = v.kind_of(like) == "text"
+        leaves = self._texts if spelt else v.inferred(self._texts)
+        without = spelt and int(pc.index(like, "").as_py()) < 0
+        known = pc.not_equal(leaves, "") if without else leaves.is_valid()
         return leaves.filter(known), [row for row, kept in zip(self.rows, known.to_pylist(), strict=True) if kept]
 
     def build(self, column: str, values: pa.Array, *, declared: bool = True) -> Hierarchy:

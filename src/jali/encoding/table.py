@@ -69,25 +69,33 @@ class Frequencies:
         codes = self.codes[:, list(columns)]
         widths = (codes.max(axis=0, initial=0) + 1).tolist()
         number, first = combine([(codes[:, i], width) for i, width in enumerate(widths)], len(codes))
-        keys: list[tuple[NDArray[np.integer], int]] = [
-            (number[self.combination], len(first)),
-            (self.value, len(self.joint)),
-        ]
-        if self.person is not None:
-            keys.append((self.person, int(self.person.max(initial=0)) + 1))
-        entry, entry_first = combine(keys, len(self.value))
-        rows = counted(entry, self.rows)
-        return replace(
-            self,
-            codes=codes[first],
-            combination=number[self.combination[entry_first]].astype(np.int64),
-            value=self.value[entry_first],
-            people=rows if self.person is None else np.ones(len(rows), dtype=np.int64),
-            rows=rows,
-            weight=added(entry, self.weight),
-            person=None if self.person is None else self.person[entry_first],
-            row_combination=number[self.row_combination],
+        entries = _entries(
+            (number[self.combination], len(first)), (self.value, len(self.joint)), self.person, self.rows, self.weight
         )
+        return replace(self, codes=codes[first], row_combination=number[self.row_combination], **entries)
+
+
+def _entries(
+    combination: tuple[NDArray[np.integer], int],
+    value: tuple[NDArray[np.integer], int],
+    person: Ints | None,
+    rows: Ints | None,
+    weight: Floats | None,
+) -> dict[str, Any]:
+    """The entries of records, or of finer entries, as fields of Frequencies: what differs in nothing is one."""
+    keys = [combination, value]
+    if person is not None:
+        keys.append((person, int(person.max(initial=0)) + 1))
+    entry, first = combine(keys, len(value[0]))
+    every = counted(entry, rows)
+    return {
+        "combination": combination[0][first].astype(np.int64),
+        "value": value[0][first].astype(np.int64),
+        "people": every if person is None else np.ones(len(every), dtype=np.int64),
+        "rows": every,
+        "weight": every.astype(np.float64) if weight is None else added(entry, weight),
+        "person": None if person is None else person[first],
+    }
 
 
 def _pairs(first: Ints, second: Ints) -> Ints:
@@ -317,27 +325,16 @@ def _frequencies(table: Table) -> Frequencies:
     codes = np.stack([c.codes[first] for c in quasi], axis=1).astype(np.int32)
     joint_value, joint_first = combine([(c.codes, len(c.values)) for c in sensitive], table.records)
     joint = np.stack([c.codes[joint_first] for c in sensitive], axis=1) if sensitive else np.zeros((1, 0))
-    keys: list[tuple[NDArray[np.integer], int]] = [(combination, len(codes)), (joint_value, len(joint))]
-    if table.person is not None:
-        keys.append((table.person, int(table.person.max(initial=0)) + 1))
-    entry, entry_first = combine(keys, table.records)
-    rows = counted(entry, table.multiplicity)
-    weight: Floats = rows.astype(np.float64)
-    if table.weight is not None:
-        weight = added(entry, table.weight * (1 if table.multiplicity is None else table.multiplicity))
+    rows, weight = table.multiplicity, table.weight
+    weight = weight if weight is None or rows is None else weight * rows
     judged = [column.sensitive() for column in sensitive]
     return Frequencies(
         codes=codes,
-        combination=combination[entry_first].astype(np.int64),
-        value=joint_value[entry_first].astype(np.int64),
-        people=rows if table.person is None else np.ones(len(rows), dtype=np.int64),
-        rows=rows,
-        weight=weight,
-        person=None if table.person is None else table.person[entry_first],
         joint=joint.astype(np.int64),
         sensitive=tuple(s for s, _ in judged),
         judged=tuple(m for _, m in judged),
         row_combination=combination,
+        **_entries((combination, len(codes)), (joint_value, len(joint)), table.person, rows, weight),
     )
 
 

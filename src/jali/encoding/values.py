@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -68,19 +69,14 @@ def as_kind(column: str, values: pa.Array, kind: Kind) -> pa.Array:
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         typed = inferred(values)
         if kind == "number" and kind_of(typed) == "text":
-            typed = _as_floats(values)
+            floats = _try(pc.utf8_trim_whitespace(values), pa.float64())  # leading zeros and all; "nan" is missing
+            typed = without_signs_of_zero(floats) if pa.types.is_floating(floats.type) else values
         if kind_of(typed) == kind or len(values.drop_null()) == 0:
             return typed
     raise InputError(
         f'column "{column}" cannot be read as {kind}',
         do=f'leave it out of types=, or write types={{"{column}": "text"}}',
     )
-
-
-def _as_floats(values: pa.Array) -> pa.Array:
-    """Texts that the caller calls numbers, leading zeros and all; "nan" is missing."""
-    typed = _try(pc.utf8_trim_whitespace(values), pa.float64())
-    return without_signs_of_zero(typed) if pa.types.is_floating(typed.type) else values
 
 
 def without_signs_of_zero(values: pa.Array) -> pa.Array:
@@ -131,6 +127,14 @@ def ordered(values: pa.Array) -> pa.Array:
     return distinct.take(pc.array_sort_indices(distinct, null_placement="at_end"))
 
 
+def put_back(parts: Sequence[pa.Array], places: Sequence[Ints]) -> pa.Array:
+    """The values of several parts, each at its own place."""
+    place = np.concatenate(places)
+    order = np.empty(len(place), dtype=np.int64)
+    order[place] = np.arange(len(place))
+    return pa.concat_arrays(parts).take(pa.array(order))
+
+
 def places(values: pa.Array, found: pa.Array) -> Ints:
     """Where each found value stands among the distinct values, -1 where it does not.
 
@@ -152,16 +156,11 @@ def numbers(values: pa.Array) -> Floats | None:
 
     Text that is all numbers without leading zeros counts: a taxonomy's 17, 18, … are in order.
     """
-    kind = kind_of(values)
-    if kind == "text":
-        typed = inferred(values)
-        if kind_of(typed) != "number":
-            return None
-        values = typed
-    elif kind == "boolean":
-        return None
-    elif kind == "date":
+    if kind_of(values) == "date":
         return days(values)
+    values = inferred(values) if kind_of(values) == "text" else values
+    if kind_of(values) != "number":
+        return None
     result: Floats = values.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     return result
 

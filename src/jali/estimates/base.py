@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Floats
-from jali.errors import InputError, UndeterminedError, told
-from jali.query.algebra import from_mapping
+from jali.errors import InputError, UndeterminedError, nearest, told
 from jali.query.parse import parse
-from jali.query.tree import Condition
+from jali.query.tree import Condition, from_mapping
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 INDEPENDENT = "columns are independent within a row"
 KEPT = 256  # projections and patterns that are kept for the next question
 
@@ -152,8 +153,31 @@ def undetermined(names: Iterable[str], low: float, high: float, *, do: str) -> U
     return UndeterminedError(f"{what}: {between}", columns=unknown, low=low, high=high, do=do)
 
 
-def keep(kept: dict[Any, Any], key: Any, value: Any, most: int = KEPT) -> None:
-    """Keep a value for the next question, in place of the oldest when there are many."""
-    while len(kept) >= most:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
+def place_of(name: object, names: Sequence[str]) -> int:
+    """The place of a column among those that were published; an InputError for any other."""
+    if name not in names:
+        raise InputError(f'no column "{name}" was published', do=nearest(str(name), names))
+    return names.index(str(name))
+
+
+def require_once(places: Sequence[int], names: Sequence[object]) -> None:
+    """Refuse a frame of no columns, or of one column twice."""
+    if not places or len(set(places)) < len(places):
+        raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")
+
+
+def require_rows(n: object) -> None:
+    """Refuse what is no number of rows to draw."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
+
+
+def kept(store: dict[Key, Value], key: Key, make: Callable[[], Value], most: float = KEPT) -> Value:
+    """What was made for a question before, or is made now and kept for the next, in place of the oldest of many."""
+    found = store.get(key)
+    if found is None:
+        found = make()
+        while len(store) >= most:
+            store.pop(next(iter(store)))
+        store[key] = found
+    return found

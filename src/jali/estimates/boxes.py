@@ -15,16 +15,13 @@ from jali.core.arrays import Floats, Ints, added, combine, owners
 from jali.core.formats import to_native
 from jali.cover.cover import DECLARE
 from jali.cover.sets import plain
-from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, keep, names_of, short, table_of, undetermined
+from jali.errors import InputError
+from jali.estimates import base
+from jali.estimates.base import Count, condition_of, generator, kept, names_of, short, table_of, undetermined
 from jali.estimates.cells import joint_table, listed, summed
-from jali.estimates.conditions import BoxColumn, assumed, by_column, expanded, unknown
-from jali.estimates.factored import Separate
-from jali.query.algebra import columns, simplify, tests
+from jali.estimates.conditions import BoxColumn, Separate, assumed, by_column, expanded, unknown
 from jali.query.match import Patterns
-from jali.query.tree import Condition, Constant, Test
-
-__all__ = ["BoxColumn", "BoxEstimate", "encoded"]
+from jali.query.tree import Condition, Constant, Test, columns, simplify, tests_of
 
 
 class _Projected(NamedTuple):
@@ -72,29 +69,22 @@ class BoxEstimate:
         return f"BoxEstimate({len(self.mass):,} boxes of mass {short(self.total)}: {names})"
 
     def _index(self, name: object) -> int:
-        names = [column.name for column in self.columns]
-        if name not in names:
-            raise InputError(f'no column "{name}" was published', do=nearest(str(name), names))
-        return names.index(str(name))
+        return base.place_of(name, [column.name for column in self.columns])
 
     def _project(self, chosen: tuple[int, ...]) -> _Projected:
         """The boxes as the chosen columns show them, equal ones made one."""
-        found = self._projections.get(chosen)
-        if found is None:
+
+        def projected() -> _Projected:
             some = [self.columns[i] for i in chosen]
             number, first = combine([(column.codes, column.cover.nodes) for column in some], len(self.mass))
             mass = added(number, self.mass, len(first))
-            found = _Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
-            keep(self._projections, chosen, found)
-        return found
+            return _Projected(tuple(column.codes[first].astype(np.int64) for column in some), mass)
+
+        return kept(self._projections, chosen, projected)
 
     def judged(self, column: int, some: tuple[Test, ...]) -> Patterns:
         """The truth patterns of some tests on a column's nodes."""
-        found = self._patterns.get((column, some))
-        if found is None:
-            found = self.columns[column].cover.patterns(some)
-            keep(self._patterns, (column, some), found)
-        return found
+        return kept(self._patterns, (column, some), lambda: self.columns[column].cover.patterns(some))
 
     # Counting.
 
@@ -117,15 +107,16 @@ class BoxEstimate:
             return found
         boxes = self._project(chosen)
         some = [self.columns[i] for i in chosen]
-        own = [tuple(t for t in tests(asked) if t.column == column.name) for column in some]
+        own = [tests_of(asked, column.name) for column in some]
         judged = [self.judged(i, those) for i, those in zip(chosen, own, strict=True)]
         share, surely, maybe = expanded(asked, own, judged, boxes.codes)
         low, high = float(boxes.mass[surely].sum()), float(boxes.mass[maybe].sum())
         open_ = maybe & ~surely
+        doubted = [codes[open_] for codes in boxes.codes]
         if np.isnan(share[open_]).any():
-            raise undetermined(unknown(some, judged, boxes.codes, open_), low, high, do=DECLARE)
+            raise undetermined(unknown(some, judged, doubted), low, high, do=DECLARE)
         value = low + float(boxes.mass[open_] @ share[open_])
-        assumes = assumed(some, judged, boxes.codes, open_)
+        assumes = assumed(some, judged, doubted)
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
 
     @cached_property
@@ -167,8 +158,7 @@ class BoxEstimate:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
         names = names_of(columns)
         chosen = tuple(self._index(name) for name in names)
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")
+        base.require_once(chosen, names)
         boxes = self._project(chosen)
         sets = [listed(self.columns[i].cover, names[at], boxes.codes[at]) for at, i in enumerate(chosen)]
         return to_native(joint_table(names, sets, boxes.codes, boxes.mass), kind or "arrow")
@@ -185,8 +175,7 @@ class BoxEstimate:
 
     def draw_boxes(self, n: int, random: np.random.Generator) -> NDArray[np.integer]:
         """The boxes of n people, drawn by mass, in random order: (n,)."""
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
+        base.require_rows(n)
         boxes = owners(random.multinomial(int(n), self.mass / self.mass.sum()))
         random.shuffle(boxes)
         return boxes

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, added, added_by_key, combine, owners, runs_of, starts
+from jali.core.arrays import Floats, Ints, added, added_by_key, combine, owners, pairs_of, runs_of, sorted_by
 from jali.core.formats import free_name
 from jali.cover.cover import Cover
 from jali.cover.intervals import typed
@@ -49,41 +49,24 @@ def _joined(
         number = number.reshape(-1)
         known.append(keys)
     sums = added(number, mass, len(known[-1]))
-    by_value = [_Nodes.of(found, values) for found, values in zip(dense, asked, strict=True)]
+    lying = []  # of each column: where the nodes of a value begin, these, and its shares there
+    for (value, node, share), values in zip(dense, asked, strict=True):
+        order, start = sorted_by(value, int(values.max(initial=-1)) + 1)
+        lying.append((start, node[order], share[order]))
     result = np.zeros(len(asked[0]))
     step = CELL_WORDS // 8
     for at in range(0, len(result), step):
         cell = np.arange(at, min(at + step, len(result)))
         begun, weight = np.zeros(len(cell), dtype=np.int64), np.ones(len(cell))
-        for values, lying, count, keys in zip(asked, by_value, nodes, known, strict=True):
-            which, place = lying.places(values[cell])
-            wanted = begun[which] * count + lying.node[place]
+        for values, (start, node, share), count, keys in zip(asked, lying, nodes, known, strict=True):
+            which, place = pairs_of(start, values[cell])
+            wanted = begun[which] * count + node[place]
             begun = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             kept = np.flatnonzero(keys[begun] == wanted)
             begun, which, place = begun[kept], which[kept], place[kept]
-            cell, weight = cell[which], weight[which] * lying.share[place]
+            cell, weight = cell[which], weight[which] * share[place]
         result[at : at + step] = added(cell - at, weight * sums[begun], len(result[at : at + step]))
     return result
-
-
-class _Nodes(NamedTuple):
-    """The nodes that each value lies in: those at start[value], …, start[value + 1] - 1."""
-
-    start: Ints
-    node: Ints
-    share: Floats
-
-    @classmethod
-    def of(cls, found: Density, asked: Ints) -> _Nodes:
-        value, node, share = found
-        order = np.argsort(value, kind="stable")
-        counts = np.bincount(value, minlength=int(asked.max(initial=-1)) + 1)
-        return cls(starts(counts), node[order], share[order])
-
-    def places(self, values: Ints) -> tuple[Ints, Ints]:
-        """For each node of each of these values: which of them, and the place of the node."""
-        size, places = runs_of(self.start, values)
-        return owners(size), places
 
 
 def _intersected(
@@ -104,14 +87,20 @@ def _intersected(
     short, cell_first = combine([(asked[c], n) for c, n in zip(spread, values, strict=True)], len(asked[0]))
     box_of, box_first = combine([(codes[c], nodes[c]) for c in spread], len(mass))
     cell_key, box_key, keys = _keys([(asked[c], dense[c], nodes[c], codes[c]) for c in exact], len(short), len(mass))
-    kept = _Masses.of(box_of * keys + box_key, weight, len(box_first), keys)
+    space = len(box_first) * keys
+    masses = Keyed.of(*added_by_key(box_of * keys + box_key, weight), space, tabled=space <= VALUE_WORDS)
+    table = masses.amount.reshape(-1, keys) if masses.key is None else None  # (boxes, keys)
     if not spread:
-        return kept.mass(np.zeros(len(short), dtype=np.int64), cell_key)
-    cells = _Cells.of(short, len(cell_first))
-    shares = {i: _Lookup.of(dense[c], nodes[c]) for i, c in enumerate(spread) if flat[c] is None}
+        return masses.at(cell_key)
+    order, start = sorted_by(short, len(cell_first))  # the cells that are one but for the columns that are not spread
+    shares = {
+        i: Keyed.of(dense[c][0] * nodes[c] + dense[c][1], dense[c][2], 0, tabled=False)
+        for i, c in enumerate(spread)
+        if flat[c] is None
+    }
     some_asked = [asked[c][cell_first] for c in spread]
     held = [(dense[c], nodes[c], codes[c][box_first]) for c in spread]
-    found, key = np.zeros(len(short)), cell_key[cells.order]
+    found, key = np.zeros(len(short)), cell_key[order]
     block = max(1, VALUE_WORDS // max(len(dense[c][0]) for c in spread)) * 64
     for begin in range(0, len(box_first), block):
         some = [code[begin : begin + block] for _, _, code in held]
@@ -121,21 +110,21 @@ def _intersected(
             here = bits[0][some_asked[0][at : at + step]]
             for column in range(1, len(spread)):
                 here &= bits[column][some_asked[column][at : at + step]]
-            low, high = cells.start[at], cells.start[at + len(here)]
-            if not shares and kept.table is not None and np.count_nonzero(here) * 2 > here.size:
+            low, high = start[at], start[at + len(here)]
+            if not shares and table is not None and np.count_nonzero(here) * 2 > here.size:
                 unpacked = np.unpackbits(here.view(np.uint8), axis=1, bitorder="little")[:, : len(some[0])]
-                local = owners(np.diff(cells.start[at : at + len(here) + 1]))
-                found[low:high] += (unpacked @ kept.table[begin : begin + block])[local, key[low:high]]
+                local = owners(np.diff(start[at : at + len(here) + 1]))
+                found[low:high] += (unpacked @ table[begin : begin + block])[local, key[low:high]]
                 continue
             cell, box = _hits(here)
             part = np.ones(len(cell))
-            for column, lookup in shares.items():
-                part *= lookup.share(some_asked[column][at + cell], some[column][box])
-            place, hit = cells.places(at + cell)
-            more = part[hit] * kept.mass((begin + box)[hit], key[place])
+            for column, share_of in shares.items():
+                part *= share_of.at(some_asked[column][at + cell] * held[column][1] + some[column][box])
+            hit, place = pairs_of(start, at + cell)
+            more = part[hit] * masses.at((begin + box)[hit] * keys + key[place])
             found[low:high] += added(place - low, more, int(high - low))
     result = np.empty(len(short))
-    result[cells.order] = found
+    result[order] = found
     return result
 
 
@@ -156,47 +145,28 @@ def _keys(columns: Sequence[tuple[Ints, Density, int, Ints]], cells: int, boxes:
     return number[:cells].astype(np.int64), number[cells:].astype(np.int64), len(first)
 
 
-class _Cells(NamedTuple):
-    """The cells that are one but for the columns that are not spread: order[start[i]], …, order[start[i + 1] - 1]."""
+class Keyed(NamedTuple):
+    """Amounts by key, 0 for any other key: in a table of all keys, or sorted."""
 
-    order: Ints
-    start: Ints
-
-    @classmethod
-    def of(cls, short: NDArray[np.integer], shorts: int) -> _Cells:
-        order = np.argsort(short, kind="stable")
-        return cls(order, np.searchsorted(short[order], np.arange(shorts + 1)))
-
-    def places(self, shorts: Ints) -> tuple[Ints, Ints]:
-        """The places in the order of all cells of these, and which of these each is."""
-        size, places = runs_of(self.start, shorts)
-        return places, owners(size)
-
-
-class _Masses(NamedTuple):
-    """The mass of each box and key: as a table where it is small, else sorted."""
-
-    number: Ints
-    sums: Floats
-    keys: int
-    table: Floats | None  # (boxes, keys)
+    key: Ints | None  # (amounts,) sorted; None: the amounts are a table
+    amount: Floats
 
     @classmethod
-    def of(cls, number: Ints, weight: Floats, boxes: int, keys: int) -> _Masses:
-        known, sums = added_by_key(number, weight)
-        if boxes * keys > VALUE_WORDS:
-            return cls(known, sums, keys, None)
-        table = np.zeros((boxes, keys))
-        table.reshape(-1)[known] = sums
-        return cls(known, sums, keys, table)
+    def of(cls, key: Ints, amount: Floats, keys: int, *, tabled: bool) -> Keyed:
+        """From distinct keys; in a table only those below `keys` can be asked for."""
+        if tabled:
+            table, below = np.zeros(keys), key < keys
+            table[key[below]] = amount[below]
+            return cls(None, table)
+        order = np.argsort(key, kind="stable")
+        return cls(key[order], amount[order])
 
-    def mass(self, box: Ints, key: Ints) -> Floats:
-        if self.table is not None:
-            found: Floats = self.table[box, key]
-            return found
-        wanted = box * self.keys + key
-        at = np.minimum(np.searchsorted(self.number, wanted), len(self.number) - 1)
-        return np.where(self.number[at] == wanted, self.sums[at], 0.0)
+    def at(self, wanted: Ints) -> Floats:
+        """The amount of each wanted key."""
+        if self.key is None or not len(self.key):
+            return np.zeros(len(wanted)) if self.key is not None else self.amount[wanted]
+        place = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
+        return np.where(self.key[place] == wanted, self.amount[place], 0.0)
 
 
 def _per_node(found: Density, nodes: int) -> Floats | None:
@@ -205,23 +175,6 @@ def _per_node(found: Density, nodes: int) -> Floats | None:
     flat = np.zeros(nodes)
     flat[node] = share
     return flat if bool((flat[node] == share).all()) else None
-
-
-class _Lookup(NamedTuple):
-    """The share of a value in a node."""
-
-    key: Ints
-    part: Floats
-    nodes: int
-
-    @classmethod
-    def of(cls, found: Density, nodes: int) -> _Lookup:
-        key = found[0] * nodes + found[1]
-        order = np.argsort(key)
-        return cls(key[order], found[2][order], nodes)
-
-    def share(self, value: Ints, node: Ints) -> Floats:
-        return self.part[np.searchsorted(self.key, value * self.nodes + node)]
 
 
 def _bits(asked: Ints, found: Density, nodes: int, codes: Ints) -> NDArray[np.uint64]:
@@ -286,8 +239,7 @@ def _with(cover: Cover, found: Sequence[tuple[int, pa.Array]]) -> Sets:
     node = np.concatenate([node, np.repeat(np.array([n for n, _ in found], dtype=np.int64), sizes)])
     member = np.concatenate([number[cover.member], number[len(known) :]])
     share = np.concatenate([cover.share, np.repeat(1 / np.maximum(sizes, 1), sizes)])
-    order = np.argsort(node, kind="stable")
-    start = starts(np.bincount(node, minlength=cover.nodes))
+    order, start = sorted_by(node, cover.nodes)
     return Sets(encoded.dictionary, start, member[order], share[order])
 
 

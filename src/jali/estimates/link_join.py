@@ -1,8 +1,11 @@
-"""Two tables that share a link: joined, drawn from, and dealt out within each link."""
+"""Two tables that share a link: joined, drawn from, and dealt out within each link.
+
+Which boxes hold which cells is found column by column over what cells and boxes begin with: boxes may overlap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,25 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import (
-    Bools,
-    Floats,
-    Ints,
-    added,
-    added_by_key,
-    combine,
-    counted,
-    is_dense,
-    owners,
-    portions,
-    runs_of,
-)
+from jali.core import arrays
+from jali.core.arrays import Bools, Floats, Ints, added, added_by_key, combine, counted, is_dense, owners
 from jali.core.programs import largest_flow
 from jali.errors import InputError
 from jali.estimates.boxes import BoxEstimate, encoded
-from jali.estimates.cells import LARGEST
+from jali.estimates.cells import LARGEST, Density, Keyed
 from jali.estimates.conditions import BoxColumn
-from jali.estimates.hits import Density, hits_of, summed_at
+
+TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which they are held as a table
 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 
@@ -63,40 +56,34 @@ def joined(first: Side, second: Side, links: int) -> Joined:
     width = len(right_first)
     begin = np.searchsorted(right_link, np.arange(links + 1))
     pairs = np.diff(begin)[left_link]
-    found = _Sums(len(left_first) * width, int(pairs.sum()))
-    for some in portions(pairs):
-        size, at = runs_of(begin, left_link[some])
-        here = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
-        found.add(here, np.repeat(left_amount[some], size) * right_amount[at])
+
+    def piece(some: slice) -> tuple[Ints, Floats]:
+        size, at = arrays.runs_of(begin, left_link[some])
+        key = np.repeat(left_key[some].astype(np.int64) * width, size) + right_key[at]
+        return key, np.repeat(left_amount[some], size) * right_amount[at]
+
+    key, mass = _summed(map(piece, arrays.portions(pairs)), len(left_first) * width, int(pairs.sum()))
     boxes, values = (
         tuple(replace(c, codes=c.codes[distinct]) for c in columns)
         for columns, distinct in ((left, left_first), (right, right_first))
     )
-    return Joined(boxes, values, *found.result())
+    return Joined(boxes, values, key, mass)
 
 
-class _Sums:
-    """Amounts added up by key: in a table of all keys where most of them occur, else key by key."""
-
-    def __init__(self, keys: int, entries: int) -> None:
-        self.table = np.zeros(keys) if keys <= LARGEST and is_dense(keys, entries) else None
-        self.key, self.amount = np.zeros(0, dtype=np.int64), np.zeros(0)
-
-    def add(self, key: Ints, amount: Floats) -> None:
-        """Add some amounts."""
-        if self.table is not None:
-            self.table += added(key, amount, len(self.table))
-            return
-        self.key, self.amount = added_by_key(np.concatenate([self.key, key]), np.concatenate([self.amount, amount]))
-        if len(self.key) > LARGEST:
+def _summed(pieces: Iterable[tuple[Ints, Floats]], keys: int, entries: int) -> tuple[Ints, Floats]:
+    """Amounts added up by key: the keys that occur, in order, and the sum of each."""
+    if keys <= LARGEST and is_dense(keys, entries):
+        table = np.zeros(keys)
+        for some, amounts in pieces:
+            table += added(some, amounts, keys)
+        key = np.flatnonzero(table)
+        return key, table[key]
+    key, amount = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for some, amounts in pieces:
+        key, amount = added_by_key(np.concatenate([key, some]), np.concatenate([amount, amounts]))
+        if len(key) > LARGEST:
             raise InputError(f"the joint table has more than {LARGEST:,} cells", do="name fewer columns")
-
-    def result(self) -> tuple[Ints, Floats]:
-        """The keys that occur, in order, and the sum of each."""
-        if self.table is None:
-            return self.key, self.amount
-        key = np.flatnonzero(self.table)
-        return key, self.table[key]
+    return key, amount
 
 
 def _reduced(side: Side, links: int) -> Side:
@@ -121,8 +108,7 @@ class ByValue:
     def of(cls, keys: Sequence[tuple[NDArray[np.integer], int]], link: Ints, people: Ints, links: int) -> ByValue:
         """From codes of some columns, and how many values each has."""
         number, first = combine(keys, len(link))
-        order = np.argsort(number, kind="stable")
-        start = np.searchsorted(number[order], np.arange(len(first) + 1))
+        order, start = arrays.sorted_by(number, len(first))
         return cls(first, start, link[order], people[order].astype(np.float64), links)
 
     @cached_property
@@ -166,6 +152,126 @@ def shuffled_within(value_link: Ints, count: Ints, link: NDArray[np.integer], or
     return result
 
 
+_Ways = Callable[[Ints, Ints], tuple[Ints, Ints, Floats]]
+"""For beginnings of boxes, each with a value: which pair, how it goes on there, and the value's share; sorted."""
+
+
+class Hits(NamedTuple):
+    """The boxes that hold each cell, sorted by cell, and the share of each box that is the cell."""
+
+    start: Ints  # (cells + 1,) where those of each cell begin
+    box: Ints  # (hits,)
+    share: Floats  # (hits,)
+
+
+class _Begun(NamedTuple):
+    """What rows begin with, up to a column: rows with the same codes have the same number."""
+
+    parent: Ints  # (numbers,) the number up to the column before
+    code: Ints  # (numbers,) of the column
+    number: Ints  # (rows,)
+
+    @classmethod
+    def of(cls, parent: Ints, code: NDArray[np.integer], width: int) -> _Begun:
+        keys, number = np.unique(parent * width + code, return_inverse=True)
+        return cls(keys // width, keys % width, number.reshape(-1))
+
+
+def hits_of(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints]) -> Hits:
+    """Which of some boxes hold each cell; asked[column][cell] is a value, codes[column][box] a node.
+
+    What several cells begin with is looked for once. A beginning of a box goes on in a few ways, of which those are
+    kept whose node holds the cell's value.
+    """
+    cells, boxes = len(asked[0]), len(codes[0])
+    order = sorted(range(len(asked)), key=lambda i: len(dense[i][0]) / max(len(np.unique(dense[i][0])), 1))
+    ours, theirs = np.zeros(cells, dtype=np.int64), np.zeros(boxes, dtype=np.int64)
+    start, box, share = np.array([0, 1]), np.zeros(1, dtype=np.int64), np.ones(1)
+    for column in order:
+        values = int(max(asked[column].max(initial=0), dense[column][0].max(initial=0))) + 1
+        cell = _Begun.of(ours, asked[column], values)
+        kind = _Begun.of(theirs, codes[column], nodes[column])
+        start, box, share = _next(Hits(start, box, share), cell, kind, dense[column], (values, nodes[column]))
+        ours, theirs = cell.number, kind.number
+    size, at = arrays.runs_of(start, ours)
+    first = np.zeros(int(theirs.max(initial=-1)) + 1, dtype=np.int64)
+    first[theirs] = np.arange(boxes)
+    return Hits(arrays.starts(size), first[box[at]], share[at])
+
+
+def _next(before: Hits, cell: _Begun, kind: _Begun, found: Density, width: tuple[int, int]) -> Hits:
+    """The beginnings of boxes that hold each beginning of cells, one column on: `width` values and nodes.
+
+    How each beginning of a box goes on is laid out by value, or, where that is more than there is to look at, all ways
+    are tried.
+    """
+    goes_on = np.searchsorted(kind.parent, np.arange(int(kind.parent.max(initial=-1)) + 2))  # they are sorted
+    many = np.diff(goes_on)  # (beginnings of boxes,) ways in which each goes on
+    upto = arrays.starts(many[before.box])
+    work = upto[before.start[cell.parent + 1]] - upto[before.start[cell.parent]]  # (beginnings of cells,)
+    held = np.bincount(found[1], minlength=width[1])[kind.code]  # (kinds,) values that each holds
+    if int(held.sum()) <= int(work.sum()) and len(many) * width[0] <= TABLED:
+        ways = _ways_by_value(kind, found, held, (len(many), width[0]))
+        work = np.diff(before.start)[cell.parent]
+    else:
+        space = width[0] * width[1]
+        known = Keyed.of(found[0] * width[1] + found[1], found[2], space, tabled=space <= TABLED)
+        ways = _all_ways(goes_on, kind.code, known, width[1])
+    parts = [_some(some, before, cell, ways) for some in arrays.portions(work)]
+    counts, boxes, shares = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Hits(arrays.starts(counts), boxes, shares)
+
+
+def _some(some: slice, before: Hits, cell: _Begun, ways: _Ways) -> tuple[Ints, Ints, Floats]:
+    """For some beginnings of cells: how many boxes' beginnings hold each, which, and the share of each."""
+    size, hit = arrays.runs_of(before.start, cell.parent[some])
+    which = owners(size)
+    pair, on, part = ways(before.box[hit], cell.code[some][which])
+    return counted(which[pair], length=len(size)), on, before.share[hit[pair]] * part
+
+
+def _all_ways(start: Ints, node: Ints, shares: Keyed, nodes: int) -> _Ways:
+    """Every way in which a beginning goes on is tried."""
+
+    def on(box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
+        pair, way = arrays.pairs_of(start, box)
+        share = shares.at(value[pair] * nodes + node[way])
+        kept = np.flatnonzero(share)
+        return pair[kept], way[kept], share[kept]
+
+    return on
+
+
+def _ways_by_value(kind: _Begun, found: Density, held: Ints, shape: tuple[int, int]) -> _Ways:
+    """The ways that hold a value, laid out by beginning and value."""
+    order = np.argsort(found[1], kind="stable")
+    first = np.searchsorted(found[1][order], kind.code)
+    at, child = order[arrays.runs(first, held)], owners(held)
+    by_key, start = arrays.sorted_by(kind.parent[child] * shape[1] + found[0][at], shape[0] * shape[1])
+    child, share = child[by_key], found[2][at][by_key]  # the ways of one beginning and value keep their order
+
+    def on(box: Ints, value: Ints) -> tuple[Ints, Ints, Floats]:
+        pair, way = arrays.pairs_of(start, box * shape[1] + value)
+        return pair, child[way], share[way]
+
+    return on
+
+
+def summed_at(hits: Hits, cell: Ints, value: Ints, masses: tuple[Ints, Floats], values: int) -> Floats:
+    """Σ over the boxes that hold a cell of share · mass(box, value), for pairs of a cell and a value.
+
+    `masses` are the pairs box · values + value that have one, sorted, and theirs.
+    """
+    result, keys = np.zeros(len(cell)), (int(hits.box.max(initial=-1)) + 1) * values
+    massed = Keyed.of(*masses, keys, tabled=keys <= TABLED and is_dense(keys, len(masses[0])))
+    for some in arrays.portions(np.diff(hits.start)[cell]):
+        size, at = arrays.runs_of(hits.start, cell[some])
+        which = owners(size)
+        part = massed.at(hits.box[at] * values + value[some][which]) * hits.share[at]
+        result[some] = added(which, part, len(size))
+    return result
+
+
 def mixed_probability(pairs: Joined, table: pa.Table) -> Floats:
     """The probability of each cell; the left columns of a pair show sets of values, the right ones single values.
 
@@ -186,16 +292,10 @@ def mixed_probability(pairs: Joined, table: pa.Table) -> Floats:
 
 def _numbers(columns: Sequence[BoxColumn], wanted: Sequence[Ints]) -> Ints:
     """Which of some distinct values each cell asks for, by its nodes; -1 for one that nobody has: (cells,)."""
-    many, known = len(columns[0].codes), np.flatnonzero(np.logical_and.reduce([nodes >= 0 for nodes in wanted]))
-    together = [
-        (np.concatenate([c.codes.astype(np.int64), nodes[known]]), c.cover.nodes)
-        for c, nodes in zip(columns, wanted, strict=True)
-    ]
-    number, first = combine(together, many + len(known))
-    place = np.full(len(first), -1)
-    place[number[:many]] = np.arange(many)
+    known = np.flatnonzero(np.logical_and.reduce([nodes >= 0 for nodes in wanted]))
+    codes, asked = [c.codes.astype(np.int64) for c in columns], [nodes[known] for nodes in wanted]
     result = np.full(len(wanted[0]), -1)
-    result[known] = place[number[many:]]
+    result[known] = arrays.found_among(codes, asked, [c.cover.nodes for c in columns], len(codes[0]) + len(known))
     return result
 
 

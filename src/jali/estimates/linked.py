@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,39 +13,17 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.cover.cover import DECLARE
-from jali.errors import InputError, nearest
-from jali.estimates.base import Count, condition_of, generator, names_of, short, table_of, undetermined
+from jali.errors import InputError
+from jali.estimates import link_join
+from jali.estimates.base import Count, condition_of, generator, names_of, place_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
-from jali.estimates.conditions import BoxColumn, Fits, assumed, by_column, fitting, split
-from jali.estimates.factored import Separate
-from jali.estimates.link_join import (
-    ByValue,
-    Joined,
-    draw_within,
-    joined,
-    mixed_probability,
-    most_dealt,
-    shuffled_within,
-)
-from jali.query.algebra import columns, simplify, tests
-from jali.query.tree import Condition, Constant
+from jali.estimates.conditions import BoxColumn, Fits, Separate, assumed, by_column, fitting, split
+from jali.estimates.link_join import ByValue, Joined
+from jali.query.tree import Condition, Constant, columns, simplify, tests_of
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
-
-
-class _Some(NamedTuple):
-    """People who may fit, in some links: each (some,)."""
-
-    link: Ints
-    value: Floats  # expected number
-    maybe: Floats
-    sure: Floats
-
-    def at(self, there: Ints) -> _Some:
-        """Those at some places."""
-        return _Some(self.link.take(there), self.value.take(there), self.maybe.take(there), self.sure.take(there))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +140,7 @@ class LinkedEstimate:
         """The one table that has all these columns, if one has."""
         asked, (shown, hidden) = {*names}, self._names
         for name in sorted(map(str, asked - shown - hidden)):
-            known = [column.name for column in self.columns]
-            raise InputError(f'no column "{name}" was published', do=nearest(name, known))
+            place_of(name, [column.name for column in self.columns])
         return self.boxes if asked <= shown else self.values if asked <= hidden else None
 
     # Counting.
@@ -238,7 +215,7 @@ class LinkedEstimate:
         for at, column in enumerate(self.hidden):
             after: dict[Condition, Bools] = {}
             for condition, some in left.items():
-                own = tuple(test for test in tests(condition) if test.column == column.name)
+                own = tests_of(condition, column.name)
                 if not own:
                     after[condition] = after[condition] | some if condition in after else some
                     continue
@@ -254,13 +231,13 @@ class LinkedEstimate:
     def _of_columns(self, separate: Mapping[str, tuple[Condition, ...]], having: Floats) -> _Answer:
         """How many people match the conditions on the shown columns, and a value that `having` counts by link."""
         asked = self._separate.ask(separate)
-        return self._together(having, _Some(asked.link, asked.value, asked.maybe, asked.sure), asked.rests_on)
+        return self._together(having, asked.link, (asked.value, asked.maybe, asked.sure), asked.rests_on)
 
     def _both(self, asked: Condition, having: Floats) -> _Answer:
         """The same for any condition that is left for the boxes."""
         (box, share, surely), based = self._fitting(asked)
         people = self._people.take(box)
-        return self._together(having, _Some(self.link.take(box), share * people, people, surely * people), based)
+        return self._together(having, self.link.take(box), (share * people, people, surely * people), based)
 
     def _dealt(self, left: Mapping[Condition, Floats]) -> _Answer:
         """The answer where different conditions are left for different values: who has which value matters."""
@@ -274,8 +251,8 @@ class LinkedEstimate:
             rests |= dict.fromkeys(based(np.flatnonzero(~surely & (having.take(self.link[box]) > 0))))
         classes = np.stack([*left.values()]).astype(np.int64)
         people = self.people.astype(np.int64)
-        high = most_dealt(classes, self.link, people, maybe)
-        low = classes.sum(axis=0) - most_dealt(classes, self.link, people, ~sure)
+        high = link_join.most_dealt(classes, self.link, people, maybe)
+        low = classes.sum(axis=0) - link_join.most_dealt(classes, self.link, people, ~sure)
         return near, float(low @ self._scale), float((high - low) @ self._scale), tuple(rests)
 
     def _fitting(self, asked: Condition) -> tuple[Fits, Callable[[Ints], tuple[str, ...]]]:
@@ -283,20 +260,26 @@ class LinkedEstimate:
         names = columns(asked)
         chosen = [i for i, column in enumerate(self.shown) if column.name in names]
         some = [self.shown[i] for i in chosen]
-        own = [tuple(test for test in tests(asked) if test.column == column.name) for column in some]
+        own = [tests_of(asked, column.name) for column in some]
         judged = [self.boxes.judged(i, those) for i, those in zip(chosen, own, strict=True)]
         fits = fitting(asked, some, own, judged)
 
         def based(at: Ints) -> tuple[str, ...]:
-            here = [column.codes.take(fits.box[at]) for column in some]
-            return assumed(some, judged, here, np.ones(len(at), dtype=np.bool_))
+            return assumed(some, judged, [column.codes.take(fits.box[at]) for column in some])
 
         return fits, based
 
-    def _together(self, having: Floats, some: _Some, based: Callable[[Ints], tuple[str, ...]]) -> _Answer:
-        """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt."""
-        there = None if having.all() else np.flatnonzero(having.take(some.link))
-        link, value, maybe, sure = some if there is None else some.at(there)
+    def _together(
+        self, having: Floats, link: Ints, people: Sequence[Floats], based: Callable[[Ints], tuple[str, ...]]
+    ) -> _Answer:
+        """The answer from some people who may fit, and who has a value, (links,); `based` hears who is in doubt.
+
+        Of the people: the link, and the expected, the largest and the least number of them; each (some,).
+        """
+        there = None if having.all() else np.flatnonzero(having.take(link))
+        if there is not None:
+            link, people = link.take(there), [each.take(there) for each in people]
+        value, maybe, sure = people
         links = len(self.size)
         low = np.maximum(0.0, added(link, sure, links) + having - self.size)
         more = np.minimum(added(link, maybe, links), having) - low
@@ -316,7 +299,7 @@ class LinkedEstimate:
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
         scale = self._scale / self.size
-        return joined(
+        return link_join.joined(
             (first, self.link, self.people * scale[self.link]),
             (second, self.value_link, self.count_of.astype(np.float64)),
             len(self.size),
@@ -326,7 +309,9 @@ class LinkedEstimate:
         """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""
         table = table_of(cells)
         alone = self._side(table.column_names)
-        return mixed_probability(self._joined(table.column_names), table) if alone is None else alone.probability(table)
+        if alone is not None:
+            return alone.probability(table)
+        return link_join.mixed_probability(self._joined(table.column_names), table)
 
     def frame(self, columns: Sequence[str], kind: str | None = None) -> Any:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
@@ -345,9 +330,9 @@ class LinkedEstimate:
             boxes: NDArray[np.integer] = owners(self.people.astype(np.int64))
             boxes = boxes if self.rows is None else self.rows
             link = self.link[boxes]
-            entry = shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
+            entry = link_join.shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
         else:
             boxes = self.boxes.draw_boxes(n, random)
-            entry = draw_within(self.value_link, self.count_of, self.link[boxes], random)
+            entry = link_join.draw_within(self.value_link, self.count_of, self.link[boxes], random)
         drawn = {c.name: c.cover.draw(c.codes[boxes], random, c.name) for c in self.shown}
         return pa.table(drawn | {c.name: c.cover.draw(c.codes[entry], random, c.name) for c in self.hidden})

@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, owners, portions, runs_of, starts
+from jali.core.arrays import Floats, Ints, added, combine, pairs_of, portions, sorted_by, starts
 from jali.cover.cover import DECLARE, Cover
-from jali.cover.sets import comparable
-from jali.errors import InputError, UndeterminedError, nearest
-from jali.estimates.base import Count, condition_of, names_of, table_of, undetermined
+from jali.cover.overlap import fits, members
+from jali.errors import InputError, UndeterminedError
+from jali.estimates.base import Count, condition_of, names_of, place_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import LinkedEstimate
-from jali.query.algebra import columns
 from jali.query.match import numbered
-from jali.query.tree import Condition
+from jali.query.tree import Condition, columns
 
 LARGEST = 1 << 26  # pairs of nodes, and their members
 
@@ -75,28 +73,16 @@ def _of_intervals(one: Cover, two: Cover) -> Met:
 
 def _of_sets(one: Cover, two: Cover) -> Met | None:
     assert one.values is not None
-    assert two.values is not None
-    known, asked = comparable(one.values, two.values)
-    index = pc.index_in(asked, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    first = _held(one, np.arange(len(one.values)), len(one.values))
-    second = _held(two, index, len(one.values))
+    first, second = members(one) > 0, fits(two, one.values).T > 0  # (nodes, values of the first)
     there = np.nonzero(first.astype(np.float32) @ second.astype(np.float32).T)
     if len(there[0]) * len(one.values) > LARGEST:
         return None
-    number, example = numbered(first[there[0]] & second[there[1]])
+    both = first[there[0]] & second[there[1]]
+    number, example = numbered(both)
     node = np.full((one.nodes, two.nodes), -1, dtype=np.int64)
     node[there] = number
-    held = (first[there[0]] & second[there[1]])[example]
+    held = both[example]
     return Met(Cover.sets(one.values, starts(held.sum(axis=1)), np.nonzero(held)[1]), node)
-
-
-def _held(cover: Cover, index: Ints, values: int) -> Bools:
-    """Whether each node holds each value; `index` says where the cover's values stand, -1 for nowhere."""
-    held = np.zeros((cover.nodes, values), dtype=np.bool_)
-    at = index[cover.member]
-    node = owners(np.diff(cover.start))
-    held[node[at >= 0], at[at >= 0]] = True
-    return held
 
 
 EVENLY = "within a batch people are spread as evenly as all tables together allow (maximum entropy)"
@@ -134,10 +120,8 @@ class SeveralEstimate:
 
     def _fitting(self, names: Sequence[str]) -> list[int]:
         """The tables that have all of these columns, that with the fewest first."""
-        known = [column.name for column in self.parts[0].columns]
         for name in names:
-            if name not in known:
-                raise InputError(f'no column "{name}" was published', do=nearest(str(name), known))
+            place_of(name, [column.name for column in self.parts[0].columns])
         asked = {*names}
         fitting = [at for at, own in enumerate(self._names) if asked <= own]
         return sorted(fitting, key=lambda at: _quasi(self.parts[at]))
@@ -275,8 +259,7 @@ def _joined(tuples: _Tuples, at: int, part: Part, links: int) -> _Tuples | None:
 def _fitting(tuples: _Tuples, part: Part, met: Mapping[str, Met], links: int) -> tuple[Ints, Ints] | None:
     """Pairs of a tuple and a box of the table, of one link, that have values in common; None if too many."""
     if isinstance(part, LinkedEstimate):
-        order = np.argsort(part.link, kind="stable")
-        begin, link = np.searchsorted(part.link[order], np.arange(links + 1)), tuples.link
+        (order, begin), link = sorted_by(part.link, links), tuples.link
     else:  # a table without links: any of its boxes may be that of anybody
         order, begin, link = np.arange(len(part.mass)), np.array([0, len(part.mass)]), np.zeros_like(tuples.link)
     pairs = np.diff(begin)[link]
@@ -285,8 +268,8 @@ def _fitting(tuples: _Tuples, part: Part, met: Mapping[str, Met], links: int) ->
     codes = {column.name: column.codes for column in part.columns}
     kept: list[tuple[Ints, Ints]] = []
     for some in portions(pairs):
-        size, right = runs_of(begin, link[some])
-        left, right = some.start + owners(size), order[right]
+        left, right = pairs_of(begin, link[some])
+        left, right = some.start + left, order[right]
         for name, common in met.items():
             fits = common.node[tuples.columns[name][1][left], codes[name][right]] >= 0
             left, right = left[fits], right[fits]

@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, owners, runs_of
+from jali.core.arrays import Bools, Floats, Ints, added, combine, pairs_of
 from jali.cover.cover import DECLARE, Cover
 from jali.encoding.values import Kind
-from jali.errors import InputError, nearest
+from jali.errors import InputError
+from jali.estimates import base
 from jali.estimates.base import Count, condition_of, generator, names_of, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.conditions import BoxColumn, Role, expanded
 from jali.graphical.inference import Joint, Network, Reading, joint_bounds
 from jali.graphical.marginal import ABSENT, Cache, Marginal, upward
 from jali.graphical.maxent import Fit, log_shown
-from jali.query.algebra import columns, simplify, tests
 from jali.query.match import Patterns
-from jali.query.tree import And, Condition, Constant, Not, Or, Test
+from jali.query.tree import Condition, Constant, Test, columns, simplify, tests_of
 
 BEYOND = "columns are independent beyond what the published marginals show together"
 
@@ -57,8 +57,7 @@ class Fitted:
         codes: list[Ints] = []
         row = first
         for i, reading in asked.items():
-            size, entry = runs_of(reading.start, self._at[place[i]][row])
-            again = owners(size)
+            again, entry = pairs_of(reading.start, self._at[place[i]][row])
             row, mass = row[again], mass[again] * reading.share[entry]
             codes = [one[again] for one in codes] + [reading.code[entry]]
         widths = [reading.codes for reading in asked.values()]
@@ -107,10 +106,7 @@ class MaxEntropyEstimate:
         return f"MaxEntropyEstimate({len(self.marginals)} marginals of {self.total:,} people: {names})"
 
     def _index(self, name: object) -> int:
-        names = [column.name for column in self.columns]
-        if name not in names:
-            raise InputError(f'no column "{name}" was published', do=nearest(str(name), names))
-        return names.index(str(name))
+        return base.place_of(name, [column.name for column in self.columns])
 
     def _has(self, i: int) -> bool:
         return self.distribution.shown.levels[i] != ABSENT
@@ -152,7 +148,7 @@ class MaxEntropyEstimate:
         chosen = sorted(self._index(name) for name in columns(asked))
         if not chosen:
             return Count(float(self.total) if asked == Constant(True) else 0.0)
-        own = {i: tuple(t for t in tests(asked) if t.column == self.columns[i].name) for i in chosen}
+        own = {i: tests_of(asked, self.columns[i].name) for i in chosen}
         judged = {i: self.columns[i].cover.patterns(own[i]) for i in chosen}
         low, high = self._bounds(asked, own, judged)
         if low == high:
@@ -162,12 +158,8 @@ class MaxEntropyEstimate:
             if np.isnan(shares[i]).any():
                 raise undetermined([self.columns[i].name], low, high, do=DECLARE)
         found = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
-        truth = {
-            t: judged[i].truth[codes, at]
-            for i, codes in zip(chosen, found.codes, strict=True)
-            for at, t in enumerate(own[i])
-        }
-        value = float(found.mass @ _truth(asked, truth)) * self.total
+        itself = {i: np.eye(len(patterns.truth), dtype=np.bool_) for i, patterns in judged.items()}
+        value = float(found.mass @ _expanded(asked, own, judged, itself, found.codes)[0]) * self.total
         return Count(min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged))
 
     def _bounds(
@@ -177,15 +169,10 @@ class MaxEntropyEstimate:
         low, high = 0.0, float(self.total)
         for marginal in self.marginals:
             counts = self.cache.counts(marginal)
-            seen, codes = [], []
-            for i in own:
-                possible, node = self._possible(judged[i], i, marginal)
-                none = np.zeros(possible.shape)
-                seen.append(Patterns(judged[i].truth, none, possible))
-                codes.append(
-                    np.zeros(len(counts.n), dtype=np.int64) if node is None else counts.column(i).astype(np.int64)
-                )
-            _, surely, maybe = expanded(asked, list(own.values()), seen, tuple(codes))
+            possible = {i: self._possible(judged[i], i, marginal) for i in own}
+            nowhere = np.zeros(len(counts.n), dtype=np.int32)
+            codes = [nowhere if marginal.levels[i] == ABSENT else counts.column(i) for i in own]
+            _, surely, maybe = _expanded(asked, own, judged, possible, codes)
             low, high = max(low, float(counts.n[surely].sum())), min(high, float(counts.n[maybe].sum()))
         if not self.joint or low == high or sum(self._has(i) for i in own) < 2:
             return low, high
@@ -199,40 +186,36 @@ class MaxEntropyEstimate:
         possible = {i: judged[i].possible & self._occurs(i) for i in own}
 
         def judge(groups: Mapping[int, Ints], codes: Mapping[int, Ints]) -> tuple[Bools, ...]:
-            cells = len(next(iter(codes.values())))
-            seen, at = [], []
-            for i, some in possible.items():
-                one = np.unique(groups[i], return_index=True)[1] if i in groups else np.zeros(1, dtype=np.int64)
-                seen.append(Patterns(judged[i].truth, np.zeros((len(some), len(one))), some[:, one]))
-                at.append(codes[i] if i in groups else np.zeros(cells, dtype=np.int64))
-            return expanded(asked, list(own.values()), seen, tuple(at))[1:]
+            nowhere = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
+            one = {i: np.unique(groups[i], return_index=True)[1] if i in groups else [0] for i in own}
+            some = {i: possible[i][:, one[i]] for i in own}
+            return _expanded(asked, own, judged, some, [codes[i] if i in groups else nowhere for i in own])[1:]
 
         alike = {i: some.T for i, some in possible.items() if self._has(i)}
         return joint_bounds(self.cache, self.marginals, alike, judge)
 
-    def _possible(self, patterns: Patterns, i: int, marginal: Marginal) -> tuple[Bools, int | None]:
-        """Which patterns a column's nodes can have at the marginal's level: (patterns, nodes); None: it lacks it."""
+    def _possible(self, patterns: Patterns, i: int, marginal: Marginal) -> Bools:
+        """Which patterns a column's nodes, one if it is absent, can have at the marginal's level: (patterns, nodes)."""
         shown = self.distribution.shown.levels[i]
         if shown == ABSENT:
-            return patterns.possible, None
+            return patterns.possible
         occurs = self._occurs(i)
         possible = patterns.possible & occurs
         level = marginal.levels[i]
         if level == ABSENT:
-            return np.asarray(possible.any(axis=1, keepdims=True)), None
+            return np.asarray(possible.any(axis=1, keepdims=True))
         attribute = self.cache.domain.attributes[i]
         into = upward(attribute, shown, level)
         coarse = np.zeros((len(possible), attribute.nodes[level]), dtype=bool)
         for node in np.flatnonzero(occurs):
             coarse[:, into[node]] |= possible[:, node]
-        return coarse, level
+        return coarse
 
     def _occurs(self, i: int) -> Bools:
         """Which nodes of a column's finest level somebody has: (nodes,)."""
-        levels = self.distribution.shown.levels
         found = np.zeros(self.columns[i].cover.nodes, dtype=bool)
-        own = Marginal(tuple(level if at == i else ABSENT for at, level in enumerate(levels)))
-        found[self.cache.counts(own).cells[:, 0] if levels[i] != ABSENT else 0] = True
+        own = self.distribution.shown.only((i,))
+        found[self.cache.counts(own).cells[:, 0] if self._has(i) else 0] = True
         return found
 
     def _assumed(self, chosen: Sequence[int], judged: Mapping[int, Patterns]) -> tuple[str, ...]:
@@ -281,31 +264,25 @@ class MaxEntropyEstimate:
         """The joint table of some columns at exact values, with a `count`; sums to the total."""
         names = names_of(columns)
         chosen = [self._index(name) for name in names]
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise InputError("the columns of a frame must be some, each once", got=", ".join(map(str, names)) or "none")
+        base.require_once(chosen, names)
         return self._boxes(chosen).frame(names, kind)
 
     def sample(self, n: int | None = None, *, seed: int | np.random.Generator) -> pa.Table:
         """People drawn by walking the junction tree, with exact values in every column; as many as were counted."""
         random = generator(seed)
-        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0):
-            raise InputError("not a number of rows", got=repr(n), do="give a whole number, or None for all rows")
+        base.require_rows(0 if n is None else n)
         codes = self.distribution.draw(self.total if n is None else int(n), random)
         drawn = {c.name: c.cover.draw(codes[:, i], random, c.name) for i, c in enumerate(self.columns)}
         return pa.table(drawn)
 
 
-def _truth(condition: Condition, truth: Mapping[Test, Bools]) -> Bools:
-    """Whether the condition holds, from the truth of its tests."""
-    match condition:
-        case Test():
-            return truth[condition]
-        case Not(part):
-            return ~_truth(part, truth)
-        case And(parts):
-            return np.asarray(np.all([_truth(part, truth) for part in parts], axis=0))
-        case Or(parts):
-            return np.asarray(np.any([_truth(part, truth) for part in parts], axis=0))
-    assert isinstance(condition, Constant)
-    size = len(next(iter(truth.values())))
-    return np.full(size, condition.value, dtype=bool)
+def _expanded(
+    asked: Condition,
+    own: Mapping[int, tuple[Test, ...]],
+    judged: Mapping[int, Patterns],
+    possible: Mapping[int, Bools],
+    codes: Sequence[NDArray[np.integer]],
+) -> tuple[Floats, Bools, Bools]:
+    """`expanded` for cells of which each has a code in each column, and a code the patterns that are possible."""
+    seen = [Patterns(judged[i].truth, possible[i].astype(np.float64), possible[i]) for i in own]
+    return expanded(asked, list(own.values()), seen, codes)

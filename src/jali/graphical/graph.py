@@ -64,10 +64,6 @@ class JunctionTree:
     parent: tuple[int, ...]  # -1 for the first
     separator: tuple[Mask, ...]  # 0 for the first
 
-    def children(self, clique: int) -> tuple[int, ...]:
-        """The cliques that hang on this one."""
-        return tuple(i for i, parent in enumerate(self.parent) if parent == clique)
-
 
 def junction_tree(masks: Sequence[Mask], *, root: int = 0) -> JunctionTree | None:
     """A junction tree of a collection that is decomposable, from the clique `root` of its largest; None of any other.
@@ -159,32 +155,19 @@ class Model:
     def allows(self, move: Move) -> bool:
         """Whether a move keeps the model decomposable and its cliques marginals."""
         kind, u, v = move
+        near, adds = self.neighbours, kind == "add"
+        if u == v and adds:
+            return not near[u] and all(near[i] for i in bits(self.above(u)))
         if u == v:
-            return self._adds_node(u) if kind == "add" else self._removes_node(u)
-        return self._adds_edge(u, v) if kind == "add" else self._removes_edge(u, v)
-
-    def _adds_node(self, u: int) -> bool:
-        return not self.neighbours[u] and all(self.neighbours[i] for i in bits(self.above(u)))
-
-    def _removes_node(self, u: int) -> bool:
-        return bool(self.neighbours[u]) and not any(self.neighbours[i] for i in bits(self.deeper(u)))
-
-    def _adds_edge(self, u: int, v: int) -> bool:
-        """Deshpande et al.: what both are joined to separates them; and all above them on their chains is among it."""
-        near = self.neighbours
-        if not near[u] or not near[v] or near[u] >> v & 1:
+            return bool(near[u]) and not any(near[i] for i in bits(self.deeper(u)))
+        if not near[u] or not near[v] or edge(near, u, v) == adds:
             return False
-        shared, above = near[u] & near[v], self.above(u) | self.above(v)
-        return above & shared == above and separates(near, shared, u, v)
-
-    def _removes_edge(self, u: int, v: int) -> bool:
-        """Wermuth: the two stand in one clique only; and nothing below either is joined to the other."""
-        near = self.neighbours
-        if self.attribute_of[u] == self.attribute_of[v] or not near[u] >> v & 1:
+        if adds:  # Deshpande et al.: what both are joined to separates them, and has all above them on their chains
+            shared, above = near[u] & near[v], self.above(u) | self.above(v)
+            return above & shared == above and separates(near, shared, u, v)
+        if self.attribute_of[u] == self.attribute_of[v] or near[v] & self.deeper(u) or near[u] & self.deeper(v):
             return False
-        if near[v] & self.deeper(u) or near[u] & self.deeper(v):
-            return False
-        both = 1 << u | 1 << v
+        both = 1 << u | 1 << v  # Wermuth: the two stand in one clique only, nothing below either is joined to the other
         return sum(clique & both == both for clique in self.cliques) == 1
 
     def after(self, move: Move) -> Model:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners, runs_of
+from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, pairs_of
 from jali.core.programs import TOLERANCE, Sums
 from jali.errors import InputError, InternalError
 from jali.graphical.graph import Mask, largest
@@ -101,7 +101,7 @@ class Network:
     def _collected(
         self, at: int, asked: Mapping[int, Reading], wanted: set[int]
     ) -> tuple[NDArray[np.integer], list[int], list[Ints], Floats]:
-        """The message of a marginal to its parent: separator cells, attributes read, their codes, weights."""
+        """The message of a marginal to its parent: separator cells in order, attributes read, their codes, weights."""
         counts = self.counts[at]
         cell = np.arange(len(counts.n))
         mass = counts.n.astype(np.float64)
@@ -123,17 +123,9 @@ class Network:
                 cell, mass = cell[row], mass[row] * reading.share[j]
                 codes = [one[row] for one in codes] + [reading.code[j]]
                 order.append(i)
-        widths = [asked[i].codes for i in order]
-        return self._folded(at, cell, order, list(zip(codes, widths, strict=True)), mass)
-
-    def _folded(
-        self, at: int, cell: Ints, order: list[int], codes: list[tuple[Ints, int]], mass: Floats
-    ) -> tuple[NDArray[np.integer], list[int], list[Ints], Floats]:
-        """Rows of the same separator cell and the same codes made one, sorted by separator cell."""
-        key = self._below[at][cell]
-        number, first = combine([(key, len(self._shared[at])), *codes], len(mass))
-        folded = added(number, mass, len(first))
-        return key[first], order, [one[first] for one, _ in codes], folded
+        key, widths = self._below[at][cell], [asked[i].codes for i in order]  # what is the same to the parent is one
+        number, first = combine([(key, len(self._shared[at])), *zip(codes, widths, strict=True)], len(mass))
+        return key[first], order, [one[first] for one in codes], added(number, mass, len(first))
 
     def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
         """People drawn by walking the tree from its root: node codes at the finest levels, (people, attributes)."""
@@ -161,8 +153,7 @@ def _spread(start: Ints, node: NDArray[np.integer]) -> tuple[Ints, Ints]:
     if total > LARGEST:
         do = "ask for fewer columns together, or coarser conditions"
         raise InputError(f"a joint of these columns has more than {LARGEST:,} cells", got=f"{total:,}", do=do)
-    size, entry = runs_of(start, node)
-    return owners(size), entry
+    return pairs_of(start, node)
 
 
 CELLS = 1 << 14
@@ -273,11 +264,7 @@ def joint_bounds(
     `judge` says of joint cells, given by the group of each asked attribute, whether the condition holds for all and for
     any of their people.
     """
-    shown = finest(marginals)
-    asked = 0
-    for i in alike:
-        asked |= cache.domain.mask(Marginal(tuple(v if at == i else ABSENT for at, v in enumerate(shown.levels))))
-    some = reduced(cache, marginals, asked)
+    some = reduced(cache, marginals, cache.domain.mask(finest(marginals).only(alike)))
     if len(some) < 2:
         return 0.0, math.inf
     groups = grouped(cache, some, alike)

@@ -7,7 +7,7 @@ attribute; `mask` shows one as a set of induced attributes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -65,6 +65,10 @@ class Marginal:
         """The attributes that it has."""
         return tuple(i for i, level in enumerate(self.levels) if level != ABSENT)
 
+    def only(self, attributes: Collection[int]) -> Marginal:
+        """The same without all other attributes."""
+        return Marginal(tuple(level if i in attributes else ABSENT for i, level in enumerate(self.levels)))
+
     def within(self, other: Marginal) -> bool:
         """Whether it can be computed from the other one: every attribute it has stands there as finely or finer."""
         return all(a == ABSENT or a >= b != ABSENT for a, b in zip(self.levels, other.levels, strict=True))
@@ -119,6 +123,10 @@ class Domain:
         if all(level == ABSENT for level in found):
             raise InputError("a marginal needs at least one column below its root", got=str(dict(levels)))
         return Marginal(tuple(found))
+
+    def shape(self, marginal: Marginal) -> tuple[int, ...]:
+        """How many nodes each attribute of a marginal has at its level."""
+        return tuple(self.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes)
 
     def named(self, marginal: Marginal) -> dict[str, int]:
         """The attributes of a marginal and their levels."""
@@ -210,6 +218,12 @@ class Cache:
             self._kept[marginal.levels] = found
         return found
 
+    def table(self, marginal: Marginal) -> Ints:
+        """The marginal's counts with its empty cells: (nodes, nodes, …), an axis for each attribute that it has."""
+        counts, found = self.counts(marginal), np.zeros(self.domain.shape(marginal), dtype=np.int64)
+        found[tuple(counts.cells.T)] = counts.n
+        return found
+
     def entropy(self, marginal: Marginal) -> float:
         """The entropy of the marginal in nats: H = log N − Σ n log n / N."""
         found = self._entropies.get(marginal.levels)
@@ -222,15 +236,16 @@ class Cache:
 
 def aggregated(domain: Domain, source: MarginalCounts, marginal: Marginal) -> MarginalCounts:
     """The counts of a marginal from those of a finer one."""
-    columns = []
-    for i in marginal.attributes:
-        attribute, level = domain.attributes[i], marginal.levels[i]
-        step = upward(attribute, source.marginal.levels[i], level)
-        columns.append((step[source.column(i)], attribute.nodes[level]))
-    number, first = combine(columns, len(source.n))
-    cells = np.stack([codes[first] for codes, _ in columns], axis=1) if columns else np.zeros((1, 0), dtype=np.int32)
-    n = counted(number, source.n, len(first))
-    return MarginalCounts(marginal, cells.astype(np.int32), n, number)
+    columns = coarsened(domain, source.cells, source.marginal, marginal)
+    number, first = combine(list(zip(columns, domain.shape(marginal), strict=True)), len(source.n))
+    cells = np.stack([codes[first] for codes in columns], axis=1) if columns else np.zeros((1, 0), dtype=np.int32)
+    return MarginalCounts(marginal, cells, counted(number, source.n, len(first)), number)
+
+
+def coarsened(domain: Domain, cells: NDArray[np.integer], have: Marginal, want: Marginal) -> list[NDArray[np.int32]]:
+    """Columns of node codes at the wanted levels, from cells at finer ones (a column for each attribute had)."""
+    place = {i: at for at, i in enumerate(have.attributes)}
+    return [upward(domain.attributes[i], have.levels[i], want.levels[i])[cells[:, place[i]]] for i in want.attributes]
 
 
 def upward(attribute: Attribute, below: int, above: int) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from jali.core.costs import kl_of_shares
 from jali.core.programs import Sums
 from jali.errors import InputError
 from jali.graphical.graph import JunctionTree, Mask, junction_tree
-from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, maximal, upward
+from jali.graphical.marginal import ABSENT, Cache, Domain, Marginal, coarsened, maximal, upward
 
 DENSE = 1 << 14
 """Marginals of up to about this number of cells are held as a table of all cells, empty ones included."""
@@ -37,13 +37,10 @@ class Tree:
 def tree_of(domain: Domain, marginals: Iterable[Marginal]) -> Tree | None:
     """The junction tree of the largest of these marginals, or None where they are not decomposable."""
     found = junction_tree([domain.mask(marginal) for marginal in marginals])
-    return None if found is None else named_tree(domain, found)
-
-
-def named_tree(domain: Domain, tree: JunctionTree) -> Tree:
-    """The junction tree with its sets of induced attributes as marginals."""
-    cliques = tuple(domain.of_mask(mask) for mask in tree.cliques)
-    return Tree(cliques, tree.parent, tuple(domain.of_mask(mask) for mask in tree.separator))
+    if found is None:
+        return None
+    cliques, separators = (tuple(map(domain.of_mask, masks)) for masks in (found.cliques, found.separator))
+    return Tree(cliques, found.parent, separators)
 
 
 def finest(marginals: Sequence[Marginal]) -> Marginal:
@@ -77,7 +74,7 @@ def _log_at(cache: Cache, marginal: Marginal, columns: NDArray[np.integer], *, e
     columns: (attributes, cells).
     """
     counts, known, asked = cache.counts(marginal), len(cache.counts(marginal).n), columns.shape[1]
-    nodes = [cache.domain.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes]
+    nodes = cache.domain.shape(marginal)
     here = [cache.domain.attributes[i].maps[marginal.levels[i]].take(columns[i]) for i in marginal.attributes]
     space = math.prod(nodes)
     own: Ints = np.zeros(known, dtype=np.int64)
@@ -162,12 +159,6 @@ class Divergence:
         return max(found, 0.0)
 
 
-def coarsened(domain: Domain, cells: NDArray[np.integer], have: Marginal, want: Marginal) -> list[NDArray[np.int32]]:
-    """Columns of node codes at the wanted levels, from cells at finer ones (a column for each attribute had)."""
-    place = {i: at for at, i in enumerate(have.attributes)}
-    return [upward(domain.attributes[i], have.levels[i], want.levels[i])[cells[:, place[i]]] for i in want.attributes]
-
-
 LARGEST = 1 << 24
 """Cells that are fitted at most: 128 MB; a larger domain is refused."""
 
@@ -190,27 +181,22 @@ class _Constraint:
     """One marginal as a tensor over its own axes, and the way down to it and back."""
 
     def __init__(self, cache: Cache, marginal: Marginal, shown: Marginal) -> None:
-        domain, counts = cache.domain, cache.counts(marginal)
-        own = [i for i in shown.attributes if i in marginal.attributes]
-        self.summed = tuple(at for at, i in enumerate(shown.attributes) if i not in own)
-        self.maps = [upward(domain.attributes[i], shown.levels[i], marginal.levels[i]) for i in own]
-        self.equal = [shown.levels[i] == marginal.levels[i] for i in own]
-        shape = [domain.attributes[i].nodes[marginal.levels[i]] for i in own]
-        self.share = np.zeros(shape)
-        self.share[tuple(counts.cells.T)] = counts.n / cache.total
+        have, want, chains = shown.levels, marginal.levels, cache.domain.attributes
+        self.summed = tuple(at for at, i in enumerate(shown.attributes) if want[i] == ABSENT)
+        coarser = [(axis, i) for axis, i in enumerate(marginal.attributes) if have[i] != want[i]]
+        self.maps = [(axis, upward(chains[i], have[i], want[i])) for axis, i in coarser]
+        self.share = cache.table(marginal) / cache.total
 
     def reach(self, p: Floats) -> tuple[Floats, float]:
         """What p must be multiplied by to meet the marginal, and how far from it p is."""
         found = p.sum(axis=self.summed)
-        for axis, (step, equal) in enumerate(zip(self.maps, self.equal, strict=True)):
-            if not equal:
-                into = np.equal.outer(np.arange(self.share.shape[axis]), step).astype(np.float64)
-                found = np.moveaxis(np.tensordot(into, found, axes=(1, axis)), 0, axis)
+        for axis, step in self.maps:
+            into = np.equal.outer(np.arange(self.share.shape[axis]), step).astype(np.float64)
+            found = np.moveaxis(np.tensordot(into, found, axes=(1, axis)), 0, axis)
         gap = float(abs(found - self.share).max())
         ratio = np.divide(self.share, found, out=np.zeros_like(found), where=found > 0)
-        for axis, (step, equal) in enumerate(zip(self.maps, self.equal, strict=True)):
-            if not equal:
-                ratio = ratio.take(step, axis=axis)
+        for axis, step in self.maps:
+            ratio = ratio.take(step, axis=axis)
         return np.expand_dims(ratio, self.summed), gap
 
 
@@ -253,12 +239,8 @@ def _can_be_filled(cache: Cache, marginals: Sequence[Marginal], shown: Marginal,
     codes, each = np.indices(shape).reshape(len(shape), -1), np.arange(cells)
     row, unknown, weight, sums = [each, each], [each, cells + each], [np.ones(cells), -np.ones(cells)], cells
     for marginal in marginals:
-        counts = cache.counts(marginal)
-        table = np.zeros([cache.domain.attributes[i].nodes[marginal.levels[i]] for i in marginal.attributes])
-        table[tuple(counts.cells.T)] = counts.n
-        maps = [upward(cache.domain.attributes[i], shown.levels[i], marginal.levels[i]) for i in marginal.attributes]
-        axes = [shown.attributes.index(i) for i in marginal.attributes]
-        place = np.ravel_multi_index(tuple(m[codes[at]] for m, at in zip(maps, axes, strict=True)), table.shape)
+        table = cache.table(marginal).astype(np.float64)
+        place = np.ravel_multi_index(tuple(coarsened(cache.domain, codes.T, shown, marginal)), table.shape)
         row += [sums + place, sums + np.arange(table.size)]
         unknown += [each, np.full(table.size, 2 * cells)]
         weight += [np.ones(cells), -table.ravel()]
@@ -278,19 +260,15 @@ def _can_be_filled(cache: Cache, marginals: Sequence[Marginal], shown: Marginal,
 
 def cells_of(domain: Domain, marginals: Sequence[Marginal]) -> int:
     """How many cells the finest levels of a collection span."""
-    shown = finest(marginals)
-    return math.prod(domain.attributes[i].nodes[shown.levels[i]] for i in shown.attributes)
+    return math.prod(domain.shape(finest(marginals)))
 
 
 def _uniform(domain: Domain, shown: Marginal) -> Floats:
-    shape = [domain.attributes[i].nodes[shown.levels[i]] for i in shown.attributes]
+    shape = domain.shape(shown)
     if math.prod(shape) > LARGEST:
+        what = f"a collection that is not decomposable is fitted over at most {LARGEST:,} cells"
         do = "publish a decomposable collection, or coarser levels"
-        raise InputError(
-            f"a collection that is not decomposable is fitted over at most {LARGEST:,} cells",
-            got=f"{math.prod(shape):,}",
-            do=do,
-        )
+        raise InputError(what, got=f"{math.prod(shape):,}", do=do)
     p = np.ones(shape)
     for axis, i in enumerate(shown.attributes):
         attribute = domain.attributes[i]

@@ -55,11 +55,10 @@ class Problem:
         """Whether the time is over."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    @property
-    def halfway(self) -> float:
-        """When half of the time that is left is over, by time.monotonic()."""
+    def until(self, parts: int) -> float:
+        """When one of these equal parts of the time that is left is over, by time.monotonic()."""
         now = time.monotonic()
-        return math.inf if self.deadline is None else now + (self.deadline - now) / 2
+        return math.inf if self.deadline is None else now + (self.deadline - now) / parts
 
     @property
     def complete(self) -> bool:
@@ -77,6 +76,11 @@ class Problem:
     def kl(self, masks: Sequence[Mask]) -> float | None:
         """The divergence of a collection; None where it is not decomposable."""
         return self.divergence.kl(masks)
+
+    def cost(self, masks: Sequence[Mask]) -> float:
+        """The divergence of a collection; infinite where it is not decomposable."""
+        kl = self.kl(masks or (0,))
+        return math.inf if kl is None else kl
 
     def allowed(self, masks: Sequence[Mask]) -> bool:
         """Whether a collection has the base, and not too many marginals with sensitive columns."""
@@ -102,8 +106,8 @@ class Problem:
 
     def _keep(self, masks: Collection) -> None:
         """Remember the best of the safe collections: at any time a search can be stopped with it."""
-        kl = self.kl(masks)
-        if kl is not None and (not self._best or kl < self._best[0][0]):
+        kl = self.cost(masks)
+        if kl < (self._best[0][0] if self._best else math.inf):
             self._best[:] = [(kl, masks)]
 
     @property
@@ -112,14 +116,8 @@ class Problem:
         return self._best[0][1] if self._best else ()
 
     def verdict(self, masks: Sequence[Mask]) -> Verdict:
-        """What the check says of a collection."""
-        return self.checker.check(self.marginals(masks), deadline=self._patience)
-
-    @property
-    def _patience(self) -> float:
-        """When to give one collection up: with a deadline, after an eighth of the time that is left."""
-        now = time.monotonic()
-        return math.inf if self.deadline is None else now + (self.deadline - now) / 8
+        """What the check says of a collection; with a deadline it has an eighth of the time that is left."""
+        return self.checker.check(self.marginals(masks), deadline=self.until(8))
 
     def start(self) -> Collection:
         """What the search starts from: the base, which must be safe, or nothing."""
@@ -135,42 +133,35 @@ class Problem:
         Where all promises are monotone, a marginal is judged only if all that are one step coarser are safe. With a
         deadline this takes half of the time that is left, so that the other half is there to combine them.
         """
-        until = self.halfway
+        until = self.until(2)
         prune = all(principle.monotone for principle in self.checker.principles)
         layer: list[Mask] = [0]
         found: dict[Mask, bool] = {0: True}
         while layer and time.monotonic() < until:
             further: dict[Mask, None] = {}
-            for finer in (finer for mask in layer for finer in self._finer(mask) if finer not in found):
-                if not prune or all(found.get(coarser, False) for coarser in self._coarser(finer)):
+            for finer in (finer for mask in layer for finer in self._next(mask)[0] if finer not in found):
+                if not prune or all(found.get(coarser, False) for coarser in self._next(finer)[1]):
                     further[finer] = None
             for done, mask in enumerate(further):
-                found[mask] = time.monotonic() < until and self.allowed_alone(mask) and self.safe((mask,))
+                allowed = self.max_sensitive != 0 or not mask & self.sensitive  # in some collection
+                found[mask] = time.monotonic() < until and allowed and self.safe((mask,))
                 self.on_step(done + 1, len(further))
             layer = [mask for mask in further if found[mask] or not prune]
         if time.monotonic() >= until:
             self.cut()
         return tuple(mask for mask, safe in found.items() if safe and mask)
 
-    def allowed_alone(self, mask: Mask) -> bool:
-        """Whether a collection with this marginal may be allowed at all."""
-        return self.max_sensitive != 0 or not mask & self.sensitive
-
-    def _finer(self, mask: Mask) -> Iterable[Mask]:
-        offset = 0
+    def _next(self, mask: Mask) -> tuple[list[Mask], list[Mask]]:
+        """The marginals that are one step finer, and those that are one step coarser."""
+        finer, coarser, offset = [], [], 0
         for length in self.chains:
             own = (mask >> offset & (1 << length) - 1).bit_count()
             if own < length:
-                yield mask | 1 << offset + own
-            offset += length
-
-    def _coarser(self, mask: Mask) -> Iterable[Mask]:
-        offset = 0
-        for length in self.chains:
-            own = (mask >> offset & (1 << length) - 1).bit_count()
+                finer.append(mask | 1 << offset + own)
             if own:
-                yield mask ^ 1 << offset + own - 1
+                coarser.append(mask ^ 1 << offset + own - 1)
             offset += length
+        return finer, coarser
 
 
 def with_marginal(collection: Sequence[Mask], mask: Mask) -> Collection | None:
@@ -203,14 +194,9 @@ class Found:
 
 def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random.Generator = 0) -> Found:
     """The best collection that the search finds; InfeasibleError where not even one marginal is safe."""
-    if search == "greedy":
-        best = greedy(problem)
-    elif search == "walk":
-        best = walk(problem, seed)
-    elif search == "exhaustive":
-        best = exhaustive(problem)
-    else:
+    if search not in SEARCHES:
         raise InputError("no such search", got=repr(search), do=f"choose one of {', '.join(SEARCHES)}")
+    best = walk(problem, seed) if search == "walk" else greedy(problem) if search == "greedy" else exhaustive(problem)
     if best or not problem.complete:
         best = _better(problem, best, problem.best)
     if not best and problem.complete:  # nothing lowers the divergence: where all is alike, no level tells more
@@ -220,9 +206,7 @@ def select(problem: Problem, search: Search = "greedy", *, seed: int | np.random
         raise InfeasibleError("the time was over before a safe marginal was found: allow more of it")
     if not best:
         raise InfeasibleError("no marginal keeps the promises, not even a single column at its coarsest level")
-    kl = problem.kl(best)
-    assert kl is not None
-    return Found(problem.marginals(best), kl, problem.verdict(best), problem.checked, problem.complete)
+    return Found(problem.marginals(best), problem.cost(best), problem.verdict(best), problem.checked, problem.complete)
 
 
 # -- greedy ------------------------------------------------------------------------------------------------------
@@ -256,11 +240,9 @@ def completed(problem: Problem, start: Collection, candidates: Sequence[Mask], w
         options = []
         for mask in left:
             more = with_marginal(current, mask)
-            kl = None if more is None or not problem.allowed(more) else problem.kl(more)
-            if kl is not None and more is not None:
-                options.append((kl, mask, more))
-        bound = problem.kl(current or (0,))
-        assert bound is not None
+            if more is not None and problem.allowed(more):
+                options.append((problem.cost(more), mask, more))
+        bound = problem.cost(current)
         options = sorted(option for option in options if option[0] < bound - 1e-12)
         unsafe = set()
         for done, (_, mask, more) in enumerate(options):
@@ -282,7 +264,7 @@ def exchanged(problem: Problem, best: Collection, candidates: Sequence[Mask]) ->
         improved = False
         for mask in best:
             rest = tuple(own for own in best if own != mask)
-            if not rest or problem.kl(rest) is None or not problem.allowed(rest) or not problem.safe(rest):
+            if not rest or math.isinf(problem.cost(rest)) or not problem.allowed(rest) or not problem.safe(rest):
                 continue
             other = _better(problem, best, completed(problem, rest, candidates, without=mask))
             if other != best:
@@ -294,10 +276,7 @@ def exchanged(problem: Problem, best: Collection, candidates: Sequence[Mask]) ->
 def _better(problem: Problem, best: Collection, other: Collection) -> Collection:
     if not best or not other:
         return best or other
-    one, two = problem.kl(best), problem.kl(other)
-    assert one is not None
-    assert two is not None
-    return other if two < one - 1e-12 else best
+    return other if problem.cost(other) < problem.cost(best) - 1e-12 else best
 
 
 def _finest(candidates: Iterable[Mask]) -> list[Mask]:
@@ -339,9 +318,7 @@ def _takes(problem: Problem, model: Model, after: Model, idle: int, random: np.r
     """Whether the walk takes a step."""
     if not problem.allowed(after.cliques):
         return False
-    before, now = problem.kl(model.cliques or (0,)), problem.kl(after.cliques or (0,))
-    assert before is not None
-    assert now is not None
+    before, now = problem.cost(model.cliques), problem.cost(after.cliques)
     if now > before and random.random() >= math.exp((before - now) / (0.2 * (1 - idle / (PATIENCE + 1)) + 1e-3)):
         return False
     return not after.cliques or problem.safe(after.cliques)
@@ -370,7 +347,7 @@ def _models(problem: Problem, candidates: Sequence[Mask]) -> dict[frozenset[Mask
 
     With a deadline as many as half of the time that is left allows, so that the other half is there to judge them.
     """
-    until = problem.halfway
+    until = problem.until(2)
     alone = set(candidates)
     seen: dict[frozenset[Mask], float] = {}
     waiting = [Model.of(problem.chains, ())]
@@ -384,9 +361,7 @@ def _models(problem: Problem, candidates: Sequence[Mask]) -> dict[frozenset[Mask
             key = frozenset(after.cliques)
             if move.kind == "remove" or key in seen or not key <= alone:
                 continue
-            kl = problem.kl(after.cliques)
-            assert kl is not None
-            seen[key] = kl
+            seen[key] = problem.cost(after.cliques)
             waiting.append(after)
         problem.on_step(min(len(seen), MOST_MODELS), MOST_MODELS)
         if len(seen) > MOST_MODELS:

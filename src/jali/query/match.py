@@ -85,7 +85,7 @@ def folded(number: Ints, share: Floats, possible: Bools) -> tuple[Floats, Bools]
 Kind = Literal["number", "text", "truth", "date", "moment"]  # a moment is a datetime with a time zone
 _NAMES = {"number": "numbers", "text": "text", "truth": "TRUE and FALSE", "date": "dates", "moment": "times in a zone"}
 _PLAIN: dict[type, Kind | None] = {str: "text", int: "number", bool: "truth", type(None): None}  # the quick way
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "<": operator.lt,
     "<=": operator.le,
@@ -242,7 +242,7 @@ def _compare(values: NDArray[Any] | list[Any], op: Op, literals: list[Any]) -> B
     near = {float(literal) if isinstance(literal, Decimal) else literal for literal in literals}
     if op in ("=", "in"):
         return np.array([v in (near if isinstance(v, float) else exact) for v in values], dtype=np.bool_)
-    holds_for, (bound,), (near_bound,) = _COMPARE[op], exact, near
+    holds_for, (bound,), (near_bound,) = COMPARE[op], exact, near
     return np.array([holds_for(v, near_bound if isinstance(v, float) else bound) for v in values], dtype=np.bool_)
 
 
@@ -262,13 +262,13 @@ def _compare_floats(values: NDArray[Any], op: str, literal: int | Decimal) -> Bo
     """Decimals are rounded as the values were; an integer between two floats is compared exactly."""
     if isinstance(literal, Decimal):
         with np.errstate(over="ignore"):  # beyond the largest float is infinity
-            return cast(Bools, _COMPARE[op](values, values.dtype.type(float(literal))))
+            return cast(Bools, COMPARE[op](values, values.dtype.type(float(literal))))
     wide, bound = values.astype(np.promote_types(values.dtype, np.float64), copy=False), float(literal)
     if bound != literal:
         if op == "=":
             return np.zeros(len(values), dtype=np.bool_)
         op = op[0] + ("=" if (bound < literal) == (op[0] == "<") else "")
-    return cast(Bools, _COMPARE[op](wide, bound))
+    return cast(Bools, COMPARE[op](wide, bound))
 
 
 def _like(test: Test, members: list[_Members], result: Bools) -> Bools:
@@ -285,7 +285,7 @@ def _like(test: Test, members: list[_Members], result: Bools) -> Bools:
 
 
 def _mismatch(test: Test, literal: Scalar, kind: Kind) -> InputError:
-    name, op = shown(column_text(test.column)), test.op if test.op in _COMPARE else "="
+    name, op = shown(column_text(test.column)), test.op if test.op in COMPARE else "="
     advice = {
         "number": f"write a number without quotes, as in {name} {op} 30",
         "text": f"write the value in single quotes: {name} {op} {shown(literal_text(literal_text(literal)))}",

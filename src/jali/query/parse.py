@@ -16,22 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from jali.errors import InputError
-from jali.query.tree import (
-    KEYWORDS,
-    And,
-    Condition,
-    Constant,
-    Not,
-    Op,
-    Or,
-    Scalar,
-    Test,
-    column_text,
-    literal_text,
-    mixed,
-    number_from,
-    shown,
-)
+from jali.query import tree
+from jali.query.tree import And, Condition, Constant, Not, Op, Or, Scalar, Test, column_text, literal_text, shown
 
 MAX_DEPTH = 100  # of parentheses and NOTs: three Python frames each stay far from the recursion limit
 
@@ -88,7 +74,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         kind, word = found.lastgroup, found.group()
         if kind == "word" and not word.isidentifier():
             _strange(text, at + next((i for i, sign in enumerate(word) if not ("a" + sign).isidentifier()), 0))
-        if kind == "word" and word.upper() in KEYWORDS:
+        if kind == "word" and word.upper() in tree.KEYWORDS:
             kind, word = "key", word.upper()
         at = found.end()
         if kind == "number" and at < len(text) and ("a" + text[at]).isidentifier():
@@ -250,7 +236,7 @@ class _Reader:
         while self.take(","):
             found.append(self.literal())
         self.expect(")", "separate the values with commas and close the parenthesis")
-        if mixed(found):
+        if tree.mixed(found):
             _fail(start, "IN mixes numbers with TRUE or FALSE", do="use one kind of value")
         return frozenset(found)
 
@@ -260,7 +246,7 @@ class _Reader:
             return token.text[1:-1].replace("''", "'")
         if token.kind == "number" or (token.text in ("+", "-") and self.now.kind == "number"):
             text = token.text if token.kind == "number" else token.text + self.advance().text
-            number = number_from(text)
+            number = tree.number_from(text)
             if number is None:
                 _fail(token.at, "a number of too many digits", text, "write one below 1e300 in at most 400 digits")
             return number

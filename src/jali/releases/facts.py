@@ -15,8 +15,7 @@ from jali.core.arrays import Ints
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
-from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Taxonomy
-from jali.encoding.recipe import Recipe
+from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Recipe, Taxonomy
 
 Labels = tuple[str | None, ...]
 Floats = NDArray[np.float64]

@@ -15,8 +15,7 @@ from jali.core.arrays import Bools, Ints, starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.builders import Mask, Suppress
-from jali.encoding.hierarchy import ROOT, Builder, Taxonomy
-from jali.encoding.recipe import FAMILIES, Family
+from jali.encoding.hierarchy import FAMILIES, ROOT, Builder, Family, Taxonomy
 from jali.encoding.table import Column
 from jali.errors import InputError
 from jali.releases.facts import Bounds, Facts, Floats, Labels, places_of, texts_of, typed

@@ -39,7 +39,9 @@ class Delimited:
     @classmethod
     def opened(cls, name: str, source: Path | bytes, separator: str | None, encoding: str | None) -> Delimited:
         """What the beginning of the file tells; what the caller says goes first."""
-        packed = next((p for mark, p in _PACKED if _start(source).startswith(mark)), None)
+        with _open(source, None) as file:
+            start = file.read(4)
+        packed = next((p for mark, p in _PACKED if start.startswith(mark)), None)
         with _open(source, packed) as file:
             head = file.read(_HEAD)
         if head.startswith(b"PK\x03\x04"):
@@ -139,13 +141,6 @@ class Delimited:
             pass
         do = "check separator= and encoding= (--separator and --encoding)"
         return InputError(f"{self.name} cannot be read as CSV", do=do)
-
-
-def _start(source: Path | bytes) -> bytes:
-    if isinstance(source, bytes):
-        return source[:4]
-    with source.open("rb") as file:
-        return file.read(4)
 
 
 def _open(source: Path | bytes, packed: str | None) -> Any:

@@ -18,9 +18,8 @@ from jali.core.files import content, drained, is_regular
 from jali.encoding import values as v
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
-from jali.sources.assemble import assemble
-from jali.sources.delimited import Delimited, detect_separator
-from jali.sources.roles import Missing, Roles, roles_of
+from jali.sources.assemble import Missing, Roles, assemble, roles_of
+from jali.sources.delimited import Delimited
 
 
 def read(
@@ -187,8 +186,6 @@ def counted(given: Any) -> Counted | None:
 
     The index of a pandas frame, as `pd.crosstab` has it, is no value.
     """
-    import narwhals as nw
-
     if isinstance(given, pa.RecordBatch):
         given = pa.Table.from_batches([given])
     if isinstance(given, (list, tuple, np.ndarray)):
@@ -232,6 +229,3 @@ def _is_index(columns: Any) -> bool:
 
 def _named(name: Any) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
-__all__ = ["detect_separator", "read"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Floats, Ints, combine, found_among
 from jali.errors import InputError
-from jali.graphical.marginal import ABSENT, Cache, Levels, Marginal
-from jali.graphical.maxent import Tree, coarsened
+from jali.estimates.base import kept
+from jali.graphical.marginal import Cache, Levels, Marginal, coarsened
+from jali.graphical.maxent import Tree
 
 Cell = dict[int, tuple[int, int]]
 """A cell of the quasi-identifiers: attribute → level and node."""
@@ -173,55 +175,34 @@ class Factors:
         return self.cache.counts(self._alone()).n
 
     def _alone(self) -> Marginal:
-        levels = [0 if i in self.sensitive else ABSENT for i in range(len(self.cache.domain.attributes))]
-        return Marginal(tuple(levels))
-
-    def without(self, marginal: Marginal) -> Marginal:
-        """The marginal's quasi-identifiers."""
-        return Marginal(tuple(ABSENT if i in self.sensitive else v for i, v in enumerate(marginal.levels)))
+        return Marginal((0,) * len(self.cache.domain.attributes)).only(self.sensitive)
 
     def of(self, marginal: Marginal) -> Factor:
         """The marginal, which must have the sensitive columns, as cells × joint values."""
-        found = self._kept.get(marginal.levels)
-        if found is None:
-            found = self._kept[marginal.levels] = self.made(marginal)
-        return found
+        return kept(self._kept, marginal.levels, lambda: self.made(marginal), math.inf)
 
     def made(self, marginal: Marginal) -> Factor:
         """The same, not kept: for marginals that may never be joined."""
-        counts, nodes = self.cache.counts(marginal), self.cache.domain.attributes
-        value = self._number(counts.cells[:, [marginal.attributes.index(i) for i in self.sensitive]])
-        quasi = self.without(marginal)
-        columns = [(counts.column(i), nodes[i].nodes[marginal.levels[i]]) for i in quasi.attributes]
-        row, first = combine(columns, len(counts.n))
+        counts, domain = self.cache.counts(marginal), self.cache.domain
+        sizes, values = domain.shape(self._alone()), [counts.column(i) for i in self.sensitive]
+        value = found_among([*self.joint.T], values, sizes, len(self.joint) + len(counts.n))
+        quasi = marginal.only({*marginal.attributes} - {*self.sensitive})
+        columns = [counts.column(i) for i in quasi.attributes]
+        row, first = combine(list(zip(columns, domain.shape(quasi), strict=True)), len(counts.n))
         if len(first) * len(self.joint) > self.limit:
             raise TooLargeError
         n = np.zeros((len(first), len(self.joint)), dtype=np.int64)
         n[row, value] = counts.n
-        cells = np.stack([codes[first] for codes, _ in columns], axis=1) if columns else np.zeros((1, 0), np.int32)
-        return Factor(quasi, cells.astype(np.int32), n)
-
-    def _number(self, cells: NDArray[np.int32]) -> Ints:
-        """The place of each row of sensitive codes among the joint values: (cells,)."""
-        sizes = [self.cache.domain.attributes[i].nodes[0] for i in self.sensitive]
-        both = np.vstack([self.joint, cells])
-        number, _ = combine([(both[:, at], size) for at, size in enumerate(sizes)], len(both))
-        place = np.zeros(int(number.max()) + 1, dtype=np.int64)
-        place[number[: len(self.joint)]] = np.arange(len(self.joint))
-        return place[number[len(self.joint) :]]
+        cells = np.stack([codes[first] for codes in columns], axis=1) if columns else np.zeros((1, 0), np.int32)
+        return Factor(quasi, cells, n)
 
     def link(self, marginal: Marginal, shared: Marginal) -> Ints:
         """The row of the shared marginal that each row of a finer one falls into: (rows,)."""
         key = (marginal.levels, shared.levels)
         if key not in self._links:
-            fine, coarse, nodes = self.of(marginal), self.of(shared), self.cache.domain.attributes
-            up = coarsened(self.cache.domain, fine.cells, fine.quasi, coarse.quasi)
-            both = [np.concatenate([coarse.cells[:, at], codes]) for at, codes in enumerate(up)]
-            sizes = [nodes[i].nodes[coarse.quasi.levels[i]] for i in coarse.quasi.attributes]
-            number, _ = combine(list(zip(both, sizes, strict=True)), len(coarse.cells) + len(fine.cells))
-            place = np.zeros(int(number.max()) + 1, dtype=np.int64)
-            place[number[: len(coarse.cells)]] = np.arange(len(coarse.cells))
-            found = place[number[len(coarse.cells) :]]
+            fine, coarse, domain = self.of(marginal), self.of(shared), self.cache.domain
+            up, rows = coarsened(domain, fine.cells, fine.quasi, coarse.quasi), len(coarse.cells) + len(fine.cells)
+            found = found_among([*coarse.cells.T], up, domain.shape(coarse.quasi), rows)
             again = np.zeros_like(coarse.n)
             np.add.at(again, found, fine.n)
             if not np.array_equal(again, coarse.n):
@@ -324,8 +305,7 @@ def least(left: Floats, right: Floats, shared: Ints) -> Floats:
 
 def quasi_of(cache: Cache, marginal: Marginal) -> Marginal:
     """The marginal without its sensitive columns."""
-    hidden = cache.domain.sensitive
-    return Marginal(tuple(ABSENT if i in hidden else level for i, level in enumerate(marginal.levels)))
+    return marginal.only({*marginal.attributes} - {*cache.domain.sensitive})
 
 
 def cell_of(quasi: Marginal, codes: Ints) -> Cell:

@@ -23,24 +23,8 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, Ints, added
 from jali.errors import InputError
 from jali.graphical.maxent import Tree
-from jali.graphical.privacy.join import (
-    HULL_VALUES,
-    Cell,
-    Factor,
-    Factors,
-    Prune,
-    Rows,
-    Walk,
-    cell_of,
-    expected,
-    hull,
-    least,
-    origin_cell,
-    proportional,
-    ratio,
-    smallest,
-    support,
-)
+from jali.graphical.privacy import join
+from jali.graphical.privacy.join import Cell, Factor, Factors, Prune, Rows, Walk, cell_of, origin_cell
 from jali.principles.base import TIE, Expected, Principle, known_principles
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts, Sensitive
@@ -198,10 +182,15 @@ def judged_alone(rules: Iterable[Rule], factor: Factor, columns: tuple[Sensitive
     counts = Counts(len(factor.n), group, value, factor.n[group, value], columns, joint)
     found = []
     for rule in rules:
-        levels, holds = rule.principle.level(counts), rule.principle.holds(counts)
-        at = worst_row(rule, levels, holds)
-        found.append(Finding(rule, bool(holds.all()), float(levels[at]), cell_of(factor.quasi, factor.cells[at])))
+        judged = Judged(rule.principle.level(counts), rule.principle.holds(counts))
+        found.append(worst(rule, judged, lambda at: cell_of(factor.quasi, factor.cells[at])))
     return found
+
+
+def worst(rule: Rule, judged: Judged, cell: Callable[[int], Cell]) -> Finding:
+    """The worst of the rows that a rule has judged; `cell` says where a row stands."""
+    at = worst_row(rule, *judged)
+    return Finding(rule, bool(judged.holds[at]), float(judged.levels[at]), cell(at))
 
 
 def judged_together(rules: Iterable[Rule], factors: Factors, tree: Tree) -> list[Finding]:
@@ -211,7 +200,7 @@ def judged_together(rules: Iterable[Rule], factors: Factors, tree: Tree) -> list
         by_prune.setdefault(pruning(rule, len(factors.joint)), []).append(rule)
     found = []
     for prune, some in by_prune.items():
-        walk = Walk(tree, factors, lambda at: factors.of(tree.marginals[at]).n.astype(np.float64), expected, prune)
+        walk = Walk(tree, factors, lambda at: factors.of(tree.marginals[at]).n.astype(np.float64), join.expected, prune)
         found += _walked(walk, some, Rule.judge)
     return found
 
@@ -255,10 +244,10 @@ def pruning(rule: Rule, values: int) -> Prune:
     """
     looks_at = "shares" if rule.expected is None else rule.expected.looks_at
     if looks_at == "values":
-        return support
+        return join.support
     if looks_at == "ratios" and len(rule.parts) == 1 and rule.parts[0].whole:
-        return ratio
-    return hull if values <= HULL_VALUES and rule.judged.monotone else proportional
+        return join.ratio
+    return join.hull if values <= join.HULL_VALUES and rule.judged.monotone else join.proportional
 
 
 def relaxable(rule: Rule) -> int | None:
@@ -285,18 +274,5 @@ def judged_relaxed(rules: Iterable[Rule], factors: Factors, tree: Tree, epsilon:
         frequent = rule.parts[0].of(rows).sum(axis=1)
         return Judged(frequent, frequent >= (relaxable(rule) or 0))
 
-    walk = Walk(tree, factors, start, least, smallest, keeps_zeros=True)
-    return [_lowest(walk, rule, judge) for rule in rules]
-
-
-def _lowest(walk: Walk, rule: Rule, judge: Callable[[Rule, Floats], Judged]) -> Finding:
-    """The cell with the fewest frequent values."""
-    best: tuple[float, bool, Rows | None, int] = (math.inf, True, None, 0)
-    for rows in walk.chunks():
-        levels, holds = judge(rule, rows.vectors)
-        at = int(levels.argmin())
-        if levels[at] < best[0]:
-            best = (float(levels[at]), bool(holds[at]), rows, at)
-    level, kept, rows_, at = best
-    cell = {} if rows_ is None else origin_cell(walk.tree, walk.factors, rows_.origin[at].astype(np.int64))
-    return Finding(rule, kept, level, cell)
+    walk = Walk(tree, factors, start, join.least, join.smallest, keeps_zeros=True)
+    return _walked(walk, list(rules), judge)

@@ -7,7 +7,7 @@ What is promised of a collection that `check` lets pass:
   marginals: in every cell that is possible, the sensitive values expected by maximum entropy keep the promise. Someone
   who takes the marginals for independent where they say nothing more believes just that.
 - the same against the attacker "quasi" too, who knows everybody's quasi-identifiers: his belief about each person keeps
-  the promise, and counts on no value that no whole table gives that person (see `quasi`).
+  the promise, and counts on no value that no whole table gives that person (see `block`).
 Not promised: anything against someone who knows more than that, such as which tables are likely for other reasons; the
 diversity of every single table that agrees with the marginals; or that the presence of a person stays hidden.
 """
@@ -25,6 +25,7 @@ import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
+from jali.estimates.base import kept
 from jali.graphical.graph import decomposable
 from jali.graphical.marginal import Cache, Levels, Marginal, maximal
 from jali.graphical.privacy.block import Block, Columns, smallest_group
@@ -87,11 +88,8 @@ def columns_of(table: Table) -> Columns:
 
 def unnamed_columns(cache: Cache) -> Columns:
     """The sensitive columns of a domain, their values known by number only."""
-    chains = [cache.domain.attributes[i] for i in cache.domain.sensitive]
-    return tuple(
-        (Sensitive(chain.name, tuple(str(v) for v in range(chain.nodes[0]))), np.arange(chain.nodes[0]))
-        for chain in chains
-    )
+    chains = [(cache.domain.names[i], cache.domain.attributes[i].nodes[0]) for i in cache.domain.sensitive]
+    return tuple((Sensitive(name, tuple(map(str, range(many)))), np.arange(many)) for name, many in chains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +176,7 @@ class Checker:
 
     def group(self, marginal: Marginal) -> tuple[int, Cell]:
         """The smallest cell of a marginal's quasi-identifiers."""
-        if marginal.levels not in self._groups:
-            self._groups[marginal.levels] = smallest_group(self.cache, marginal)
-        return self._groups[marginal.levels]
+        return kept(self._groups, marginal.levels, lambda: smallest_group(self.cache, marginal), math.inf)
 
     def named(self, cell: Cell) -> Mapping[str, tuple[int, int]]:
         """A cell by the names of its attributes."""

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, counted
+from jali.core.arrays import Bools, Floats, Ints, counted, starts
 from jali.core.programs import TOLERANCE, Sums
 from jali.errors import InputError, InternalError
-from jali.graphical.marginal import Cache, Marginal, upward
+from jali.graphical.marginal import Cache, Marginal, coarsened
 from jali.graphical.maxent import cells_of, finest
 from jali.graphical.privacy.join import Cell, cell_of, quasi_of
-from jali.graphical.privacy.maxent import Finding, Rule, worst_row
+from jali.graphical.privacy.maxent import Finding, Rule, worst
 
 ORDERS = 24
 """Orders of elimination that are tried."""
@@ -126,12 +126,16 @@ class Tables:
                 break
         return low, high
 
+    @cached_property
+    def _entries(self) -> tuple[Ints, Ints]:
+        """The place of each cell in each marginal, the marginals' places numbered one after the other; and the cell."""
+        place = (self.places + starts([len(n) for n in self.n])[:-1]).T.reshape(-1)
+        return place, np.tile(np.arange(len(self.places)), len(self.n))
+
     def world(self, deadline: float) -> Ints:
         """One table of whole people: (cells,)."""
-        start = np.cumsum([0, *map(len, self.n)])
-        place, sums = (self.places + start[:-1]).T.reshape(-1), np.concatenate(self.n).astype(np.float64)
-        unknown = np.tile(np.arange(len(self.places)), len(self.n))
-        known = Sums(len(self.places), place, unknown, sums, sums)
+        sums = np.concatenate(self.n).astype(np.float64)
+        known = Sums(len(self.places), *self._entries, sums, sums)
         best = known.best(np.zeros(len(self.places)), deadline=deadline)
         if best is None:
             raise InputError("the marginals contradict each other", do="give marginals of one table, all of them whole")
@@ -186,13 +190,12 @@ class Tables:
         Without `whole` people move in shares, and any share of `wanted` is enough: what counts is the direction.
         LateError where time runs out.
         """
-        cells, start = len(self.places), np.cumsum([0, *map(len, self.n)])
-        place = (self.places + start[:-1]).T.reshape(-1)
-        here, more = np.tile(np.arange(cells), len(self.n)), wanted - int(world[inside].sum())
-        row = np.concatenate([place, place, np.full(2 * len(inside), start[-1])])
+        (place, here), cells, sums = self._entries, len(self.places), sum(map(len, self.n))
+        more = wanted - int(world[inside].sum())
+        row = np.concatenate([place, place, np.full(2 * len(inside), sums)])
         unknown = np.concatenate([here, cells + here, inside, cells + inside])
         weight = np.repeat([1.0, -1.0, 1.0, -1.0], [len(here), len(here), len(inside), len(inside)])
-        low, high = np.zeros(start[-1] + 1), np.zeros(start[-1] + 1)
+        low, high = np.zeros(sums + 1), np.zeros(sums + 1)
         low[-1], high[-1] = more, np.inf
         gone = world.astype(np.float64) if whole else np.where(world > 0, np.inf, 0.0)
         come = np.where(self.limits[1] > 0, np.inf, 0.0) if not whole else (self.limits[1] - world).astype(np.float64)
@@ -266,7 +269,7 @@ class Fitted:
     @cached_property
     def cells(self) -> NDArray[np.int64]:
         """The codes of every cell that no marginal rules out: (cells, attributes shown)."""
-        shape = [self.cache.domain.attributes[i].nodes[self.shown.levels[i]] for i in self.shown.attributes]
+        shape = self.cache.domain.shape(self.shown)
         possible = np.ones(shape, dtype=bool)
         for marginal in self.marginals:
             place, n = self._seen(marginal, np.indices(shape).reshape(len(shape), -1).T)
@@ -275,26 +278,20 @@ class Fitted:
 
     def _seen(self, marginal: Marginal, cells: NDArray[np.int64]) -> tuple[Ints, Ints]:
         """The place of each cell among all nodes of a marginal, and the people of every place."""
-        counts = self.cache.counts(marginal)
-        place, known, size = np.zeros(len(cells), np.int64), np.zeros(len(counts.n), np.int64), 1
-        for at, i in enumerate(marginal.attributes):
-            chain = self.cache.domain.attributes[i]
-            up = upward(chain, self.shown.levels[i], marginal.levels[i])
-            nodes = chain.nodes[marginal.levels[i]]
-            place = place * nodes + up[cells[:, self.shown.attributes.index(i)]]
-            known = known * nodes + counts.cells[:, at]
-            size *= nodes
-        n = np.zeros(size, dtype=np.int64)
-        n[known] = counts.n
-        return place, n
+        table = self.cache.table(marginal)
+        codes = coarsened(self.cache.domain, cells, self.shown, marginal)
+        return np.ravel_multi_index(tuple(codes), table.shape).astype(np.int64), table.ravel()
 
     @cached_property
     def _rows(self) -> tuple[Ints, NDArray[np.int64]]:
         """The quasi-identifier cell of each cell, and the codes of these: (cells,), (rows, attributes)."""
-        hidden = self.cache.domain.sensitive
-        own = [at for at, i in enumerate(self.shown.attributes) if i not in hidden]
-        codes, row = np.unique(self.cells[:, own], axis=0, return_inverse=True)
-        return row.reshape(-1).astype(np.int64), codes
+        return self._told_apart(quasi_of(self.cache, self.shown).attributes)
+
+    def _told_apart(self, attributes: Sequence[int]) -> tuple[Ints, NDArray[np.int64]]:
+        """The number of each cell among those that differ in some attributes, and the codes of these."""
+        own = [self.shown.attributes.index(i) for i in attributes]
+        codes, number = np.unique(self.cells[:, own], axis=0, return_inverse=True)
+        return number.reshape(-1).astype(np.int64), codes
 
     @cached_property
     def _tables(self) -> Tables:
@@ -316,9 +313,7 @@ class Fitted:
         value = np.array([numbers[tuple(one)] for one in own.tolist()], dtype=np.int64)
         vectors = np.zeros((len(codes), len(joint)))
         np.add.at(vectors, (row, value), people)
-        levels, holds = rule.judge(vectors, FITTED_TIE)
-        at = worst_row(rule, levels, holds)
-        return Finding(rule, bool(holds[at]), float(levels[at]), self._cell(at))
+        return worst(rule, rule.judge(vectors, FITTED_TIE), self._cell)
 
     def _cell(self, row: int) -> Cell:
         return cell_of(quasi_of(self.cache, self.shown), self._rows[1][row])
@@ -339,21 +334,12 @@ class Fitted:
     @cached_property
     def _reached(self) -> Ints:
         """What each cell of the quasi-identifiers has at least in some table: (rows,)."""
-        hidden, shown = self.cache.domain.sensitive, self.shown
-        own = [at for at, i in enumerate(shown.attributes) if i not in hidden]
-        nodes = [self.cache.domain.attributes[i].nodes[shown.levels[i]] for i in shown.attributes]
-        sizes = [nodes[at] for at in own]
-        codes, value = self._rows[1], self._value
-        world = np.zeros((*sizes, int(value.max(initial=0)) + 1), dtype=np.int64)
-        world[(*codes[self._rows[0]].T, value)] = self._world
-        axis = {shown.attributes[at]: place for place, at in enumerate(own)} | dict.fromkeys(hidden, len(own))
+        hidden, quasi = self.cache.domain.sensitive, quasi_of(self.cache, self.shown)
+        row, codes = self._rows
+        value, _ = self._told_apart([i for i in self.shown.attributes if i in hidden])
+        world = np.zeros((*self.cache.domain.shape(quasi), int(value.max(initial=0)) + 1), dtype=np.int64)
+        world[(*codes[row].T, value)] = self._world
+        axis = {i: at for at, i in enumerate(quasi.attributes)} | dict.fromkeys(hidden, len(quasi.attributes))
         scopes = [frozenset(axis[i] for i in marginal.attributes) for marginal in self.marginals]
         found: Ints = reached(world, scopes)[tuple(codes.T)]
         return found
-
-    @cached_property
-    def _value(self) -> Ints:
-        """The number of each cell's joint sensitive value: (cells,)."""
-        hidden = self.cache.domain.sensitive
-        own = [at for at, i in enumerate(self.shown.attributes) if i in hidden]
-        return np.unique(self.cells[:, own], axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
