@@ -171,7 +171,7 @@ def test_the_compiled_cuts_are_those_of_the_plain_twin(seed: int, by: Any) -> No
 def test_nodes_are_counted_alike_whether_or_not_their_values_fit_into_one_array(seed: int) -> None:
     """Few people and many values are counted one by one; people by node and value are what they are."""
     random = np.random.default_rng(seed)
-    values, shape = int(random.integers(1, 60)), (int(random.integers(1, 5)), int(random.integers(1, 5)))
+    values, shape = int(random.integers(1, 3000)), (int(random.integers(1, 5)), int(random.integers(1, 5)))
     whole = dense(np.ones((1, values), dtype=np.int64))
     value = random.integers(values, size=shape[0] * shape[1])
     nodes = random.permutation(len(value)).reshape(shape)
