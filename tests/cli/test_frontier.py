@@ -125,7 +125,7 @@ def test_auto_publishes_what_is_recommended_and_says_why(short: Any) -> None:
     result = short.jali("publish", "job.toml", "--auto", "-q")
     assert result.exit_code == 0, result.stderr
     job = Job.load(short / "job.toml")
-    found = job.frontier(strengths=())
+    found = job.frontier(strengths=(), transparent="prefer")
     assert found.recommended is not None
     assert f"{found.recommended.method} is recommended for KAnonymity(4) and EntropyDiversity(2.5)" in result.stdout
     assert found.reason in result.stdout

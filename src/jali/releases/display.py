@@ -17,6 +17,7 @@ from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, one_of, told
+from jali.principles.counts import distinct_pairs
 from jali.releases.column import Published, compact
 from jali.releases.facts import Bounds
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
@@ -217,10 +218,9 @@ def _intervals(column: Column, found: Members, *, crossing: bool) -> Published:
 
 
 def _sets(column: Column, found: Members) -> Published:
-    width, groups = len(column.values), found.groups
-    pairs = np.unique(found.group * width + found.codes)
-    owner, code = pairs // width, (pairs % width).astype(np.int32)
-    start = np.searchsorted(owner, np.arange(groups + 1))
+    owner, codes, _ = distinct_pairs(found.group, found.codes)
+    code = codes.astype(np.int32)
+    start = np.searchsorted(owner, np.arange(found.groups + 1))
     numbers: dict[bytes, int] = {}
     of_group = np.array([numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in pairwise(start)])
     labels = column.labels.to_pylist()

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, is_dense
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.kernels import DIGITS
@@ -28,9 +28,6 @@ from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.search.batches import smallest
 from jali.search.mondrian.plan import Columns
-
-_DENSE = 4
-"""Cells of nodes and values, for each person, that are counted in one array; where there are more, one by one."""
 
 
 class People(NamedTuple):
@@ -45,7 +42,7 @@ class People(NamedTuple):
         whole, values = self.whole, len(self.whole.joint)
         cell = (self.value[nodes] + values * np.arange(len(nodes))[:, None]).ravel()
         people = np.ones(len(cell), dtype=np.int64)
-        if values * len(nodes) <= _DENSE * len(cell):
+        if is_dense(values * len(nodes), len(cell)):  # else they are counted one by one
             every = np.bincount(cell, minlength=values * len(nodes))
             cell = np.flatnonzero(every)
             people = every[cell]
