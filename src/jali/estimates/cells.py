@@ -273,9 +273,10 @@ def _first(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int]
             for column in range(1, len(bits)):
                 here &= bits[column][asked[column][part]]
             word = (here != 0).argmax(axis=1)
-            row, bit = _hits(np.take_along_axis(here, word[:, None], 1))
-            row, at = np.unique(row, return_index=True)
-            result[part[row]] = begin + word[row] * 64 + bit[at]
+            held = here[np.arange(len(part)), word]
+            row = np.flatnonzero(held)
+            lowest = held[row] & (~held[row] + _BIT)
+            result[part[row]] = begin + word[row] * 64 + np.log2(lowest.astype(np.float64)).astype(np.int64)
         left = left[result[left] < 0]
     return result
 

@@ -19,7 +19,7 @@ from jali.principles.base import Principle
 from jali.principles.counts import Counts, Sensitive
 from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.search.common import require_feasible
-from jali.search.halves import People, halve
+from jali.search.halves import Halves, People, halve
 from jali.search.mondrian.plan import columns_of
 from jali.search.presence.screen import Framed
 
@@ -46,13 +46,8 @@ def halved_screen(
     People are numbered by combination, and of each combination those who are present come first. `rows` is the
     combination of each private row.
     """
-    combination = owners(frame.public)
-    at = starts(frame.public)
-    is_present = np.arange(len(combination)) - at[combination] < frame.private[combination]
-    whole = _whole(int(frame.public.sum()), int(frame.private.sum()))
-    require_feasible((bounds,), whole)
-    people = People(combination, is_present.astype(np.int64), whole)
-    halves = halve(columns_of(public), people, _judged(bounds), drawn=drawn, ties=ties, on_step=on_step)
+    people, halves = halve_people(frame, public, bounds, drawn=drawn, ties=ties, on_step=on_step)
+    at, combination, is_present = starts(frame.public), people.combination, people.value
     present = counted(halves.group, is_present, halves.groups)
     number = np.cumsum(present > 0) - 1
     kept = np.flatnonzero(present[halves.group])
@@ -64,6 +59,19 @@ def halved_screen(
         counted(group, length=int(number[-1]) + 1), present[present > 0], entry_group, entry_combination,
         many.astype(np.int64), placed, halves.checked,
     )  # fmt: skip
+
+
+def halve_people(
+    frame: Framed, public: Table, bounds: DeltaPresence, *, drawn: Ints, ties: Ints, on_step: Step | None = None
+) -> tuple[People, Halves]:
+    """Everybody of the public table, and who is together."""
+    combination = owners(frame.public)
+    before = np.arange(len(combination)) - starts(frame.public)[combination]
+    is_present = (before < frame.private[combination]).astype(np.int64)
+    people = People(combination, is_present, _whole(len(combination), int(is_present.sum())))
+    require_feasible((bounds,), people.whole)
+    halves = halve(columns_of(public), people, _judged(bounds), drawn=drawn, ties=ties, on_step=on_step)
+    return people, halves
 
 
 def _whole(public: int, private: int) -> Counts:
