@@ -21,8 +21,10 @@ import jali.publish.conceal as publisher
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.cells import first_and_last
-from jali.principles.presence import DeltaPresence
+from jali.principles.counts import Sensitive, dense
+from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.releases.concealed import Concealed
+from jali.search.halves import samples_of
 from jali.search.presence.halved import halve_people
 from jali.search.presence.screen import framed
 from oracles import halved_presence as oracle
@@ -104,6 +106,19 @@ def test_everybody_of_a_group_is_present_with_its_share_for_who_knows_all_random
         for some, count in groups:
             assert all(belief[person] == Fraction(count, len(some)) for person in some)
             assert low <= Fraction(count, len(some)) <= high
+
+
+@given(st.integers(1, 60), st.integers(1, 60), shares)
+def test_samples_follow_from_the_numbers_of_people_and_the_bounds(
+    many: int, present: int, bounds: tuple[float, float]
+) -> None:
+    low, high = exact(bounds).values()
+    assume(present <= many and oracle.within(present, many, low, high))
+    whole = dense(np.array([[many - present, present]]), (Sensitive(PRESENCE, (ABSENT, PRESENT)),))
+    judged = (DeltaPresence(low, high), jali.KAnonymity(oracle.least_size(high)))
+    found = samples_of(np.array([many - present, present]), oracle.least_size(high), judged, whole)
+    told = [(int(sample.histogram.sum()), int(sample.histogram[1]), sample.depth) for sample in found]
+    assert told == oracle.samples(many, present, low, high)
 
 
 @given(people, shares, st.data())

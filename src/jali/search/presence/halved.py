@@ -16,7 +16,7 @@ from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.principles.anonymity import KAnonymity
 from jali.principles.base import Principle
-from jali.principles.counts import Counts, Sensitive
+from jali.principles.counts import Counts, Sensitive, dense
 from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.search.common import require_feasible
 from jali.search.halves import Halves, People, halve
@@ -76,10 +76,7 @@ def halve_people(
 
 def _whole(public: int, private: int) -> Counts:
     """All public people as one group: their number and how many are present, and nothing else."""
-    n = np.array([public - private, private])
-    value = np.flatnonzero(n)
-    column = Sensitive(PRESENCE, (ABSENT, PRESENT))
-    return Counts(1, np.zeros_like(value), value, n[value], (column,), np.array([[0], [1]]))
+    return dense(np.array([[public - private, private]]), (Sensitive(PRESENCE, (ABSENT, PRESENT)),))
 
 
 def _judged(bounds: DeltaPresence) -> tuple[Principle, ...]:
