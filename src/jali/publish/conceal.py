@@ -81,7 +81,6 @@ def conceal(
     method |= {} if shift == "none" else {"resolution": f"1/{far.whole}"}
     cells = _cells(frame, screen, shows, members, far, rows=_combinations(private, frame))
     release = _publish(private, public, bounds, method, cells=cells, frame=frame)
-    release.verify()
     release.search = {"checked": screen.checked, "nodes": screen.nodes}
     return release
 
@@ -109,7 +108,6 @@ def _in_halves(
     parts = Parts([node[order] for node in nodes], halved.size[order], halved.present[order])
     method = {"name": "conceal", "shift": "none", "show": shows, "transparent": True}
     release = _publish(private, public, bounds, method, cells=cells, frame=frame, parts=parts)
-    release.verify()
     release.search = {"checked": halved.checked}
     return release
 
@@ -201,6 +199,7 @@ def _publish(
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     counts = {**release.manifest.counts, "groups": len(release._group[1])}  # boxes that show the same are one group
     release.manifest = replace(release.manifest, metrics=metrics, counts=counts)
+    release.verify()
     return release
 
 

@@ -93,11 +93,9 @@ class Concealed(Generalized):
     def presence(self, public: Table | None = None) -> Presence:
         """For each person of the public table the probability of being in this one, or bounds where groups overlap."""
         known = self._public if public is None else require_jali_table("public", public)
-        return (
-            super().presence(public)
-            if self.parts is None or known is None
-            else presence_in_parts(self, self.parts, known)
-        )
+        if self.parts is None or known is None:
+            return super().presence(public)
+        return presence_in_parts(self, self.parts, known)
 
     @property
     def public_table(self) -> Table | None:
