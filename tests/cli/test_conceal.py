@@ -171,3 +171,23 @@ def test_what_presence_cannot_be_judged_beside_is_one_line(folder: Path) -> None
         assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), (arguments, result.output)
         assert told in result.stderr, arguments
     assert not (folder / "x.html").exists()
+
+
+def test_a_job_can_ask_for_transparent_groups(folder: Path) -> None:
+    """The groups are written with their people, presence is judged from the files, and a shift is refused."""
+    text = JOB.replace('search = "partition"\nshift = "exact"', "transparent = true")
+    (folder / "job.toml").write_text(text, encoding="utf-8")
+    result = publish("-q")
+    assert result.exit_code == 0, result.stderr
+    assert (folder / "hidden" / "groups.csv").read_text(encoding="utf-8").startswith('"age","sex","people","present"')
+    assert (
+        json.loads((folder / "hidden" / "manifest.json").read_text(encoding="utf-8"))["method"]["transparent"] is True
+    )
+    judged = CliRunner().invoke(app, ["presence", "hidden", "--job", "job.toml"])
+    assert judged.exit_code == 0, judged.stderr
+    assert "groups, which overlap" in judged.stdout
+    assert "DeltaPresence(0.1, 0.6): kept" in judged.stdout
+    (folder / "job.toml").write_text(text + 'shift = "exact"\n', encoding="utf-8")
+    refused = publish("--overwrite")
+    assert refused.exit_code == 2
+    assert "a shift is computed from who is present" in refused.stderr

@@ -21,6 +21,7 @@ from jali.errors import InputError
 LARGEST = 20_000_000  # cells of a joint table
 CELL_WORDS = 2**17  # of 64 bits, held at once for cells
 VALUE_WORDS = 2**22  # and for the values of a column
+FIRST_WORDS = 32  # of boxes that are looked at before the cells that they hold are left out
 FEW = 512  # ways to choose a node for each value of a cell, up to which they are tried one by one
 _BIT = np.uint64(1)
 
@@ -203,6 +204,34 @@ def _hits(here: NDArray[np.uint64]) -> tuple[Ints, Ints]:
     found = np.unpackbits(here[row, word].view(np.uint8), bitorder="little").reshape(-1, 64)
     which, bit = np.nonzero(found)
     return row[which], word[which] * 64 + bit
+
+
+def first_and_last(
+    asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints]
+) -> tuple[Ints, Ints]:
+    """The first and the last of the boxes that hold each cell, in the order in which they are given; -1 for none."""
+    first, last = (_first(asked, dense, nodes, [code[::way] for code in codes]) for way in (1, -1))
+    return first, np.where(last < 0, -1, len(codes[0]) - 1 - last)
+
+
+def _first(asked: Sequence[Ints], dense: Sequence[Density], nodes: Sequence[int], codes: Sequence[Ints]) -> Ints:
+    """The first box that holds each cell. Boxes are looked at in blocks, and cells that are found are left out."""
+    result = np.full(len(asked[0]), -1, dtype=np.int64)
+    left = np.arange(len(result))
+    for begin in range(0, len(codes[0]), FIRST_WORDS * 64):
+        some = [code[begin : begin + FIRST_WORDS * 64] for code in codes]
+        bits = [_bits(a, d, n, code) for a, d, n, code in zip(asked, dense, nodes, some, strict=True)]
+        for part in np.array_split(left, max(1, len(left) * FIRST_WORDS // CELL_WORDS)):
+            here = bits[0][asked[0][part]]
+            for column in range(1, len(bits)):
+                here &= bits[column][asked[column][part]]
+            word = (here != 0).argmax(axis=1)
+            held = here[np.arange(len(part)), word]
+            row = np.flatnonzero(held)
+            lowest = held[row] & (~held[row] + _BIT)
+            result[part[row]] = begin + word[row] * 64 + np.log2(lowest.astype(np.float64)).astype(np.int64)
+        left = left[result[left] < 0]
+    return result
 
 
 def listed(cover: Cover, column: str, nodes: Ints) -> Sets:

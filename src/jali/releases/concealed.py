@@ -6,6 +6,7 @@ from the private frequencies of its group. Nothing is drawn tight around the pri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools
+from jali.core.arrays import Bools, combine, counted
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
 from jali.principles.presence import DeltaPresence
 from jali.releases.base import Bound
 from jali.releases.generalized import Generalized, require_jali_table
-from jali.releases.summary import HOLDER, OF_THE_PRESENT
+from jali.releases.presence import Parts, Presence, presence_in_parts
+from jali.releases.summary import HOLDER, NOT_COVERED, OF_THE_PRESENT, beyond
 from jali.search.presence.screen import Framed, framed
 
 KNOWN_ALGORITHM: dict[bool, str] = {
@@ -32,6 +34,8 @@ KNOWN_ALGORITHM: dict[bool, str] = {
     "of its private rows, which say more than the distributions (reversibility)",
 }
 """What the algorithm gives away, without and with shifted distributions; saved with the release."""
+TRANSPARENT = "an attacker who takes some people of the public table for likelier than others beforehand"
+"""What a transparent release does not cover (decision 45)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +57,45 @@ class Concealed(Generalized):
     hides_presence: ClassVar[bool] = True
     needs_hierarchies: ClassVar[bool] = True
     _public: Table | None = None  # in memory only
+    parts: Parts | None = None  # the groups of a transparent release
 
     def beside(self, public: Table) -> Self:
         """The same release, with the public table to judge it by at hand; that is never saved."""
         made = type(self)(self.columns, self.manifest, origin=self.origin)
         made.search, made._places, made._public = self.search, self._places, require_jali_table("public", public)
+        made.parts = self.parts
         return made
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The published table; of a transparent release also its groups, with the people that each has."""
+        groups = {} if self.parts is None else {"groups": self.parts.table(self.of_role("quasi"))}
+        return {**super().tables, **groups}
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+        """The release that was saved as these tables."""
+        made = super().from_tables(tables, manifest)
+        if manifest["method"].get("transparent"):
+            made.parts = Parts.of(tables["groups"], made.of_role("quasi"))
+            made._require_rows(made.parts)
+        return made
+
+    def _require_rows(self, parts: Parts) -> None:
+        """Raise ValueError where the groups do not have the rows that are published with their cells."""
+        quasi = self.of_role("quasi")
+        both = [(np.append(c.codes, cell), len(c.labels)) for c, cell in zip(quasi, parts.cells, strict=True)]
+        number, first = combine(both, self.rows + len(parts.people))
+        rows, told = np.split(number, [self.rows])
+        if not np.array_equal(counted(rows, length=len(first)), counted(told, parts.present, len(first))):
+            raise ValueError("the groups count something else")
+
+    def presence(self, public: Table | None = None) -> Presence:
+        """For each person of the public table the probability of being in this one, or bounds where groups overlap."""
+        known = self._public if public is None else require_jali_table("public", public)
+        if self.parts is None or known is None:
+            return super().presence(public)
+        return presence_in_parts(self, self.parts, known)
 
     @property
     def public_table(self) -> Table | None:
@@ -67,8 +104,14 @@ class Concealed(Generalized):
 
     @property
     def disclosure_bound(self) -> Bound:
-        """Exact: groups that overlap in the public table are refused."""
-        return "exact"
+        """Exact where groups that overlap in the public table are refused; those of a transparent release do."""
+        return "exact" if self.parts is None else "at most"
+
+    @property
+    def _never_covered(self) -> tuple[str, ...]:
+        """Of a transparent release, nothing follows from how the groups were chosen."""
+        known = super()._never_covered
+        return known if self.parts is None else (beyond(self.principles), TRANSPARENT, NOT_COVERED[2])
 
     @property
     def not_covered(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +14,20 @@ from jali.core.formats import free_name
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.estimates.cells import summed
+from jali.estimates.cells import first_and_last, summed
 from jali.kernels import TOLERANCE
 from jali.principles.base import at_most
 from jali.principles.presence import DeltaPresence
-from jali.releases.column import holder_cover
+from jali.releases.column import Published, holder_cover
 from jali.releases.summary import many
 from jali.search.presence.existence import alike, existence, kernels, logs_of
 
 if TYPE_CHECKING:
     from jali.releases.generalized import Generalized
 
-__all__ = ["Covered", "Presence", "covered_by", "existence", "presence_of"]
+__all__ = ["Covered", "Parts", "Presence", "covered_by", "existence", "presence_in_parts", "presence_of"]
 
+Density = tuple[Ints, Ints, Floats]
 _FAR = 2.0**40  # more than all group numbers together where a cell has one group
 
 
@@ -34,7 +36,8 @@ class Presence:
     """For each person of the public table the probability of being in the private one, and the same by group.
 
     Equation 4 of the pdf-generalization paper, from the published cells alone. A person whom no published
-    cell covers is certainly not in it.
+    cell covers is certainly not in it. Where groups overlap, as in a transparent release, each probability is an upper
+    bound, and `at_least` has the lower ones.
     """
 
     probabilities: Floats  # (people of the public table,) in its order
@@ -42,10 +45,11 @@ class Presence:
     high: float  # the greatest
     groups: pa.Table  # what each group shows, its public people, its published rows, its least and greatest probability
     outside: int  # people of the public table whom no published cell covers
+    at_least: Floats | None = None  # (people of the public table,) where the probabilities are upper bounds
 
     def holds(self, bounds: DeltaPresence) -> bool:
         """Whether every probability is within the bounds; where a group's are equal they are compared exactly."""
-        return bool(self.judged(bounds).all()) and not (self.outside and bounds.exact_low > 0)
+        return bool(self.judged(bounds).all()) and (self.low > 0 or bounds.exact_low == 0)
 
     def judged(self, bounds: DeltaPresence) -> Bools:
         """Whether each group is within the bounds: (groups,)."""
@@ -65,8 +69,10 @@ class Presence:
         }
 
     def __repr__(self) -> str:
+        of, groups = f"{len(self.probabilities):,} people of the public table", many(self.groups.num_rows, "group")
+        overlap = "" if self.at_least is None else ", which overlap"
         lines = [
-            f"Presence: {len(self.probabilities):,} people of the public table, {many(self.groups.num_rows, 'group')}",
+            f"Presence: {of}, {groups}{overlap}",
             f"  each is in the private table with a probability of {self.low:.4g} to {self.high:.4g}",
         ]
         if self.outside:
@@ -88,13 +94,7 @@ class Covered:
 def covered_by(release: Generalized, public: Table) -> Covered:
     """The one published group that covers each combination of the public table; InputError where two do."""
     frequencies, quasi = public.frequencies, release.of_role("quasi")
-    _require_quasi([column.name for column in quasi], public)
-    covers = [holder_cover(column, public[column.name], public.domain) for column in quasi]
-    at = [[c.name for c in public.quasi].index(column.name) for column in quasi]
-    asked = [frequencies.codes[:, i].astype(np.int64) for i in at]
-    shares = [
-        cover.density(public[column.name].values, column.name) for cover, column in zip(covers, quasi, strict=True)
-    ]
+    asked, shares, covers = _compared(release, public)
     number, first = release._group
     nodes = [column.codes[first].astype(np.int64) for column in quasi]
     group = _groups(asked, shares, covers, nodes)
@@ -105,17 +105,97 @@ def covered_by(release: Generalized, public: Table) -> Covered:
     return Covered(group, logs, people, counted(number, length=len(first)))
 
 
+def _compared(release: Generalized, public: Table) -> tuple[list[Ints], list[Density], list[Cover]]:
+    """For each quasi-identifier the public combinations' values, how likely these are in its cells, and the cells."""
+    quasi = release.of_role("quasi")
+    _require_quasi([column.name for column in quasi], public)
+    covers = [holder_cover(column, public[column.name], public.domain) for column in quasi]
+    at = [[c.name for c in public.quasi].index(column.name) for column in quasi]
+    asked = [public.frequencies.codes[:, i].astype(np.int64) for i in at]
+    shares = [
+        cover.density(public[column.name].values, column.name) for cover, column in zip(covers, quasi, strict=True)
+    ]
+    return asked, shares, covers
+
+
 def presence_of(release: Generalized, public: Table) -> Presence:
     """The presence of everybody in the public table, from what the release shows."""
     covered = covered_by(release, public)
     probability, low, high, size = _by_group(covered.group, covered.logs, covered.people, covered.rows)
-    each = probability[public.frequencies.row_combination]
-    each = each if public.multiplicity is None else np.repeat(each, public.multiplicity)
+    each = _of_everybody(probability, public)
     shown = release.groups.select([column.name for column in release.of_role("quasi")])
-    for name, found in (("people", size), ("present", covered.rows), ("low", low), ("high", high)):
-        shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
+    shown = _with_columns(shown, people=size, present=covered.rows, low=low, high=high)
     outside = int(covered.people[covered.logs == -np.inf].sum())
     return Presence(each, float(each.min()), float(each.max()), shown, outside)
+
+
+def _of_everybody(of_combination: Floats, public: Table) -> Floats:
+    each = of_combination[public.frequencies.row_combination]
+    return each if public.multiplicity is None else np.repeat(each, public.multiplicity)
+
+
+def _with_columns(shown: pa.Table, **more: Ints | Floats) -> pa.Table:
+    for name, found in more.items():
+        shown = shown.append_column(free_name(name, shown.column_names), pa.array(found))
+    return shown
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The groups of a transparent release, which can overlap and show the same: a part of the public table each."""
+
+    cells: Sequence[Ints]  # for each quasi-identifier the published node of each group: (groups,)
+    people: Ints  # (groups,) of the public table
+    present: Ints  # (groups,) published rows
+
+    def table(self, quasi: Sequence[Published]) -> pa.Table:
+        """What each group shows, its public people and its rows: as it is published."""
+        shown = {c.name: c.labels.take(pa.array(nodes)) for c, nodes in zip(quasi, self.cells, strict=True)}
+        return _with_columns(pa.table(shown), people=self.people, present=self.present)
+
+    @classmethod
+    def of(cls, table: pa.Table, quasi: Sequence[Published]) -> Parts:
+        """The groups that were published as this table; a ValueError or KeyError for nonsense."""
+        names = table.column_names
+        if names[:-2] != [column.name for column in quasi]:
+            raise ValueError("the groups have other columns than the table")
+        nodes = [{label: node for node, label in enumerate(c.labels.to_pylist())} for c in quasi]
+        cells = [
+            np.array([of[label] for label in table[name].cast(pa.string()).to_pylist()], dtype=np.int64)
+            for name, of in zip(names[:-2], nodes, strict=True)
+        ]
+        people, present = (table[name].cast(pa.string()).cast(pa.int64()).to_numpy() for name in names[-2:])
+        if not len(people) or bool((present < 1).any()) or bool((present > people).any()):
+            raise ValueError("a group has nobody, or more rows than people")
+        return cls(cells, people, present)
+
+
+def presence_in_parts(release: Generalized, parts: Parts, public: Table) -> Presence:
+    """The least and the greatest share of people present, over all groups whose cells cover somebody.
+
+    In a transparent release everybody of a group is present with the probability of its share (decision 45). Who is in
+    which group is not published, so the belief about somebody is a mean of the shares of the groups that may be theirs.
+    People who are in no published group are certainly absent; where there are some, everybody may be one of them.
+    """
+    asked, shares, covers = _compared(release, public)
+    everybody, inside = public.people, int(parts.people.sum())
+    order = np.argsort(-parts.present / parts.people, kind="stable")
+    nodes = [cell[order] for cell in parts.cells]
+    first, last = first_and_last(asked, shares, [cover.nodes for cover in covers], nodes)
+    frequencies = public.frequencies
+    people = counted(frequencies.combination, frequencies.people, len(first))
+    outside = int(people[first < 0].sum())
+    if inside + outside > everybody:
+        raise InputError(
+            "the groups of the release have more people than the public table has for them",
+            do="give the public table that the release was made with",
+        )
+    share = np.append((parts.present / parts.people)[order], 0.0)  # the last one is of those whom no group covers
+    high = _of_everybody(share[first], public)
+    low = np.zeros_like(high) if inside < everybody else _of_everybody(share[last], public)
+    found = parts.present / parts.people
+    shown = _with_columns(parts.table(release.of_role("quasi")), low=found, high=found)
+    return Presence(high, float(low.min()), float(high.max()), shown, outside, low)
 
 
 def _require_quasi(names: list[str], public: Table) -> None:
@@ -126,9 +206,6 @@ def _require_quasi(names: list[str], public: Table) -> None:
             got=", ".join(known),
             do=f"read it with quasi={names}",
         )
-
-
-Density = tuple[Ints, Ints, Floats]
 
 
 def _groups(asked: list[Ints], shares: list[Density], covers: list[Cover], nodes: list[Ints]) -> Ints:

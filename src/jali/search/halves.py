@@ -86,22 +86,31 @@ Cut = Callable[[NDArray[np.int32]], tuple[NDArray[np.int32], Bools]]
 def samples_of(histogram: Ints, least: int, principles: tuple[Principle, ...], whole: Counts) -> list[Sample]:
     """How the people are drawn into samples: a function of the table's values and the promises alone.
 
-    Each sample takes the largest q · 2^J of those who are left, `least` <= q < 2 · `least`, in proportion to their
-    values; a sample that would break a promise, or leave people who do, is not taken.
+    Each sample takes as many of those who are left as it can, in proportion to their values: q · 2^J people,
+    `least` <= q < 2 · `least`, who keep the promises and leave nobody or people who do. Where no number will do, all
+    who are left are one group.
     """
     samples: list[Sample] = []
     left = histogram.copy()
-    while True:
-        people = int(left.sum())
-        depth = max(people // least, 1).bit_length() - 1
-        size = (people >> depth) << depth
-        taken = left if size == people else _in_proportion(left, size)
-        if not _holds(taken, principles, whole) or (size < people and not _holds(left - taken, principles, whole)):
-            return [*samples, Sample(left, 0)]
-        samples.append(Sample(taken, depth))
-        left = left - taken
-        if size == people:
-            return samples
+    while left.any():
+        sample = next((s for s in _candidates(left, least) if _fits(s, left, principles, whole)), Sample(left, 0))
+        samples.append(sample)
+        left = left - sample.histogram
+    return samples
+
+
+def _candidates(left: Ints, least: int) -> Iterator[Sample]:
+    """Samples of those who are left, from the largest one down to `least` people."""
+    people = int(left.sum())
+    for depth in range(max(people // least, 1).bit_length() - 1, -1, -1):
+        for q in range(min(people >> depth, 2 * least - 1), least - 1, -1):
+            yield Sample(_in_proportion(left, q << depth), depth)
+
+
+def _fits(sample: Sample, left: Ints, principles: tuple[Principle, ...], whole: Counts) -> bool:
+    """Whether the people of the sample keep every promise, and so do the others, if there are any."""
+    others = left - sample.histogram
+    return _holds(sample.histogram, principles, whole) and (not others.any() or _holds(others, principles, whole))
 
 
 def _in_proportion(histogram: Ints, size: int) -> Ints:
