@@ -89,6 +89,21 @@ class Frequencies:
             row_combination=number[self.row_combination],
         )
 
+    def without_values(self) -> Frequencies:
+        """The frequencies of the same records where nobody's sensitive value is known; for one row a person."""
+        people = counted(self.combination, self.people, self.combinations)
+        return replace(
+            self,
+            combination=np.arange(self.combinations),
+            value=np.zeros(self.combinations, dtype=np.int64),
+            people=people,
+            rows=people,
+            weight=added(self.combination, self.weight, self.combinations),
+            joint=np.zeros((1, 0), dtype=np.int64),
+            sensitive=(),
+            judged=(),
+        )
+
 
 def _pairs(first: Ints, second: Ints) -> Ints:
     return np.unique(first * (int(second.max(initial=0)) + 1) + second)
@@ -285,6 +300,12 @@ class Table:
         made = replace(self, columns=tuple(c for c in self.columns if c.role != "quasi" or c.name in kept))
         chosen = [at for at, column in enumerate(self.quasi) if column.name in kept]
         made.__dict__["frequencies"] = self.frequencies.projected(chosen)
+        return made
+
+    def without_sensitive(self) -> Table:
+        """The same records without their sensitive columns, one row a person."""
+        made = replace(self, columns=tuple(c for c in self.columns if c.role != "sensitive"))
+        made.__dict__["frequencies"] = self.frequencies.without_values()
         return made
 
     def with_domain(self, domain: Domain) -> Table:
