@@ -30,11 +30,10 @@ Seats = Literal["anatomy", "halves"]
 def seats_of(principles: Sequence[Principle]) -> Seats:
     """How people are put into batches under these promises: a rule that looks at no table.
 
-    Halves follow the quasi-identifiers, but do not keep Safety; and where every promise is one that anatomy deals by,
-    dealt batches are the smallest.
+    Halves follow the quasi-identifiers, and so tell analysts more; Safety, which is about all batches at once, is kept
+    by dealing alone.
     """
-    dealt = any(p.scope == "table" for p in principles) or all(p.deals for p in principles)
-    return "anatomy" if dealt else "halves"
+    return "anatomy" if any(p.scope == "table" for p in principles) else "halves"
 
 
 def require_seats(way: Seats, principles: Sequence[Principle]) -> None:
