@@ -15,16 +15,21 @@ from jali.core.arrays import Ints, combine, counted, owners, runs
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.principles import Safety
+from jali.principles import AlphaAnonymity, FrequencyDiversity, Safety, TCloseness
 from jali.principles.base import Principle, hold
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
 from jali.search.batches import dealt_into
 from jali.search.common import require_feasible
-from jali.search.halves import People, halve
+from jali.search.halves import By, People, halve
 from jali.search.mondrian.plan import columns_of
 
 Seats = Literal["anatomy", "halves"]
+BOUNDING = (FrequencyDiversity, AlphaAnonymity, TCloseness)
+"""Promises that bound single shares: their batches are few and large, and analysts learn more from small boxes.
+
+Batches under the others are many and small, and those that are cut where they are widest tell more (measured on Adult).
+"""
 
 
 def seats_of(principles: Sequence[Principle]) -> Seats:
@@ -34,6 +39,11 @@ def seats_of(principles: Sequence[Principle]) -> Seats:
     by dealing alone.
     """
     return "anatomy" if any(p.scope == "table" for p in principles) else "halves"
+
+
+def cut_by(principles: Sequence[Principle]) -> By:
+    """Along which columns halves are cut under these promises: a rule that looks at no table."""
+    return "area" if all(isinstance(p.inner, BOUNDING) for p in principles) else "range"
 
 
 def require_seats(way: Seats, principles: Sequence[Principle]) -> None:
@@ -65,8 +75,8 @@ def seated(
         return dealt(value, principles, whole, orders.first)
     people = People(f.row_combination.astype(np.int64), value, whole)
     halves = halve(
-        columns_of(table), people, principles, drawn=orders.first, ties=orders.ties, by="range", sorting=True,
-        on_step=on_step,
+        columns_of(table), people, principles, drawn=orders.first, ties=orders.ties, by=cut_by(principles),
+        sorting=True, on_step=on_step,
     )  # fmt: skip
     return halves.group
 
