@@ -13,7 +13,7 @@ SMALL = {
     "profile": "profile.ROWS = 3000; profile.run()",
     "report": "report.ROWS = 3000; report.run()",
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
-    "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches()",
+    "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches(); angel.transparent_speed()",
     "marginals": "marginals.run()",
     "search": "search.COLUMNS, search.ROWS, search.TEXTS = 5, 500, (50, 100); search.run()",
     "attackers": "attackers.ROWS = 3000; attackers.LIMIT = 2.0; attackers.run()",

@@ -34,14 +34,13 @@ VERDICTS = {
 
 # Modules that read the value of an entry, or joint values, to count people or costs.
 VALUES = {
+    "search/batches.py": "counts of pieces of the curve, for the gate; dealing reads the multiset (decision 9)",
     "search/common.py": "counts of unions of groups, for the gate",
     "search/halves.py": "counts of halves, for the proof of decision 41",
-    "search/hilbert.py": "counts of pieces of the curve, for the gate",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
-    "search/mondrian/compiled.py": "the compiled twin; the generic one, which asks the gate, gives the same groups",
     "search/mondrian/generic.py": "the gain by KL, which is noted as a comparison",
-    "search/mondrian/plan.py": "counts of parts, for the gate",
+    "search/mondrian/plan.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
     "search/recode/search.py": "counts of groups for the gate, and the cost by KL",
     "search/tuples.py": "which tuples are suppressed: the release says that this is given away",
     "publish/drafts.py": "the table of batches, as it is published",

@@ -74,6 +74,21 @@ class Frequencies:
         )
         return replace(self, codes=codes[first], row_combination=number[self.row_combination], **entries)
 
+    def without_values(self) -> Frequencies:
+        """The frequencies of the same records where nobody's sensitive value is known; for one row a person."""
+        people = counted(self.combination, self.people, self.combinations)
+        return replace(
+            self,
+            combination=np.arange(self.combinations),
+            value=np.zeros(self.combinations, dtype=np.int64),
+            people=people,
+            rows=people,
+            weight=added(self.combination, self.weight, self.combinations),
+            joint=np.zeros((1, 0), dtype=np.int64),
+            sensitive=(),
+            judged=(),
+        )
+
 
 def _entries(
     combination: tuple[NDArray[np.integer], int],
@@ -96,6 +111,21 @@ def _entries(
         "weight": every.astype(np.float64) if weight is None else added(entry, weight),
         "person": None if person is None else person[first],
     }
+
+    def without_values(self) -> Frequencies:
+        """The frequencies of the same records where nobody's sensitive value is known; for one row a person."""
+        people = counted(self.combination, self.people, self.combinations)
+        return replace(
+            self,
+            combination=np.arange(self.combinations),
+            value=np.zeros(self.combinations, dtype=np.int64),
+            people=people,
+            rows=people,
+            weight=added(self.combination, self.weight, self.combinations),
+            joint=np.zeros((1, 0), dtype=np.int64),
+            sensitive=(),
+            judged=(),
+        )
 
 
 def _pairs(first: Ints, second: Ints) -> Ints:
@@ -293,6 +323,12 @@ class Table:
         made = replace(self, columns=tuple(c for c in self.columns if c.role != "quasi" or c.name in kept))
         chosen = [at for at, column in enumerate(self.quasi) if column.name in kept]
         made.__dict__["frequencies"] = self.frequencies.projected(chosen)
+        return made
+
+    def without_sensitive(self) -> Table:
+        """The same records without their sensitive columns, one row a person."""
+        made = replace(self, columns=tuple(c for c in self.columns if c.role != "sensitive"))
+        made.__dict__["frequencies"] = self.frequencies.without_values()
         return made
 
     def with_domain(self, domain: Domain) -> Table:

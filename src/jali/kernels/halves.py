@@ -34,8 +34,14 @@ class Ground(NamedTuple):
 
 
 @outer
-def cut_equally(ground: Ground, order: NDArray[np.int32], size: int, by_range: bool, uncut: NDArray[np.bool_]) -> None:
-    """Put the lower half of each node of that size first; say which nodes have one combination only."""
+def cut_equally(
+    ground: Ground, order: NDArray[np.int32], size: int, by_range: bool, sorting: bool, uncut: NDArray[np.bool_]
+) -> None:
+    """Put the lower half of each node of that size first; say which nodes have one combination only.
+
+    With `sorting` a node is left in the order of the column that was cut, so that the next cut of it divides people
+    with the same value as this one has put them.
+    """
     key, best, room = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32)
     own = np.empty(size, dtype=np.int32)
     for i in range(len(uncut)):
@@ -56,7 +62,9 @@ def cut_equally(ground: Ground, order: NDArray[np.int32], size: int, by_range: b
                 most, middle = gain, last
                 key, best = best, key
         uncut[i] = most < 0
-        if most >= 0:
+        if most >= 0 and sorting:
+            _sort(node, best, room, size)
+        elif most >= 0:
             _divide(node, best, room, middle, size)
 
 
@@ -79,6 +87,27 @@ def _middle(key: Ints, size: int, low: int, high: int) -> tuple[int, int]:
     ranked = key[:size].copy()
     heapsort(ranked, size)
     return ranked[size // 2 - 1], ranked[size // 2]
+
+
+@inner
+def _sort(node: NDArray[np.int32], key: Ints, room: NDArray[np.int32], size: int) -> None:
+    """Put people into the order of their keys; those with the same key keep theirs."""
+    low, high = key[:size].min(), key[:size].max()
+    if high - low < 4 * size + 64:
+        begin = np.zeros(high - low + 2, dtype=np.int64)
+        for j in range(size):
+            begin[key[j] - low + 1] += 1
+        for at in range(1, len(begin)):
+            begin[at] += begin[at - 1]
+        for j in range(size):
+            room[begin[key[j] - low]] = node[j]
+            begin[key[j] - low] += 1
+    else:
+        turn = np.argsort(key[:size], kind="mergesort")
+        for j in range(size):
+            room[j] = node[turn[j]]
+    for j in range(size):
+        node[j] = room[j]
 
 
 @inner

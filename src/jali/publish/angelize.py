@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 from jali.core.arrays import Ints
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
-from jali.errors import InputError, nearest
+from jali.errors import InputError, nearest, told
 from jali.measures.holder import bucket_costs
 from jali.principles import KAnonymity
-from jali.principles.base import principles_of
+from jali.principles.base import Principle, principles_of
+from jali.publish.blind import blind_marginal, of_seats
 from jali.publish.checks import Marginal, marginals_of, prepared, promises_of, require_table
 from jali.publish.coarsen import Settled, Wanted, settle
 from jali.publish.drafts import Draft, How, best, kl_of, marginal, of_drafts, published
@@ -25,10 +27,12 @@ from jali.releases.generalized import Requirement
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.decide import JOINT_TIME
 from jali.releases.linked.private import Assigned, batches_of, keys_of, read_keys
+from jali.search.seating import Seats, require_seats, seats_of
 
-Batches = Literal["best", "partition", "curve", "anatomy"]
+Batches = Literal["best", "partition", "curve", "anatomy", "halves"]
 Buckets = Literal["best", "recode", "partition", "partition-kl"]
-BATCHES: tuple[Batches, ...] = ("best", "partition", "curve", "anatomy")
+BATCHES: tuple[Batches, ...] = ("best", "partition", "curve", "anatomy", "halves")
+TRIED: tuple[Batches, ...] = ("partition", "curve", "anatomy")  # by "best"
 BUCKETS: tuple[Buckets, ...] = ("best", "recode", "partition", "partition-kl")
 
 
@@ -42,6 +46,7 @@ def angelize(
     marginals: Iterable[Sequence[str]] | None = None,
     batches: Batches = "best",
     buckets: Buckets = "best",
+    transparent: bool = False,
     show: Show | Mapping[str, Show] | None = None,
     on_step: Step | None = None,
 ) -> Angel:
@@ -49,12 +54,16 @@ def angelize(
 
     `k` may also be said by a `KAnonymity` or `AlphaAnonymity` among the principles. `marginals` are lists of columns,
     each published as a table of its own beside `data`, which has every quasi-identifier; one without a sensitive column
-    has no batches. `batches` come from a "partition", a "curve" or are dealt as "anatomy" does, `buckets` from local
-    recoding ("recode"), a "partition", or one that is split where the KL falls most ("partition-kl"); "best" tries them
-    all and takes those with the lowest KL, with the buckets shown as `show` says. If the groups of a plain
-    generalization give a lower one still, those are published. With `joint_k=True` no cells of several tables certainly
-    hold somebody and fewer than k people: marginals and buckets are coarsened until that holds, those that lose least
-    first, and the release says which. `joint_time` is how many seconds that may take.
+    has no batches. `batches` come from a "partition", a "curve" or equal "halves", or are dealt as "anatomy" does,
+    `buckets` from local recoding ("recode"), a "partition", or one that is split where the KL falls most
+    ("partition-kl"); "best" tries them, halves excepted, and takes those with the lowest KL, with the buckets shown as
+    `show` says. If the groups of a plain generalization give a lower one still, those are published.
+
+    With `transparent=True` the promises about sensitive values hold also against an attacker who knows how batches and
+    buckets were chosen: batches are dealt or halved, as the principles say, and buckets are formed and compared by
+    quasi-identifiers alone. With `joint_k=True` no cells of several tables certainly hold somebody and fewer than k
+    people: marginals and buckets are coarsened until that holds, those that lose least first, and the release says
+    which. `joint_time` is how many seconds that may take.
     """
     require_table("angelize", table)
     table = prepared(table)
@@ -63,10 +72,14 @@ def angelize(
         if value not in known:
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
-    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows_of(table.quasi, show))
+    seats = _seats(transparent, batches, required)
+    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows_of(table.quasi, show), blind=transparent)
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
-        found = best(table, required, BATCHES[1:] if batches == "best" else (batches,), how, step)
+        if seats is None:
+            found = best(table, required, TRIED if batches == "best" else (batches,), how, step)
+        else:
+            found = of_seats(table, required, seats, how, step)
         batch = found.assigned.of_record
         drafts = _marginals(table, wanted, how, batch=batch, at=1, step=step)
         settled = Settled((found.data, *drafts(how.k)), {})
@@ -76,10 +89,27 @@ def angelize(
     kl = found.kl if settled.drafts[0] is found.data else kl_of(found.assigned, settled.drafts[0])
     method = {
         "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
-        **_joint_method(joint_k, joint_time, settled),
+        **_joint_method(joint_k, joint_time, settled), **({"transparent": True} if transparent else {}),
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
     return of_drafts(found.assigned, settled.drafts, (*required, *promised), method, kl=kl)
+
+
+def _seats(transparent: object, batches: Batches, required: tuple[Principle, ...]) -> Seats | None:
+    """How batches are made that tell an attacker who knows the algorithm nothing more; None where that is not asked.
+
+    A rule of the principles alone: which way is better for a table is never tried.
+    """
+    if not isinstance(transparent, bool):
+        raise InputError("transparent is true or false", got=repr(told(transparent)))
+    if batches == "halves":
+        require_seats("halves", required)
+    if not transparent:
+        return None
+    if batches in {"partition", "curve"}:
+        what = f'batches="{batches}" follow from whose values broke a promise, which transparent=True must not tell'
+        raise InputError(what, do='leave batches out, or pass "anatomy" or "halves"')
+    return seats_of(required) if batches == "best" else "anatomy" if batches == "anatomy" else "halves"
 
 
 def _check_joint(joint_k: object, joint_time: object) -> None:
@@ -98,10 +128,8 @@ def _marginals(
     table: Table, wanted: Sequence[Marginal], how: How, *, batch: Ints, at: int, step: Step
 ) -> Callable[[int], list[Draft]]:
     """The tables of marginals with buckets of at least k people, by k; they are numbered from `at` on."""
-    return lambda k: [
-        marginal(table, each, f"marginal-{n}", how._replace(k=k), batch=batch, step=step)
-        for n, each in enumerate(wanted, at)
-    ]
+    make = partial(blind_marginal, table, step=step) if how.blind else partial(marginal, table, batch=batch, step=step)
+    return lambda k: [make(each, f"marginal-{n}", how._replace(k=k)) for n, each in enumerate(wanted, at)]
 
 
 def extended(
@@ -127,7 +155,7 @@ def extended(
     table = _ordered(prepared(table), release)
     batch = _same_batches(keys, table, release, given=private is not None)
     ways = (method["buckets"],) if method.get("buckets") in BUCKETS[1:] else BUCKETS[1:]
-    how = How(release.k, ways, shows_of(table.quasi, dict(method["show"])))
+    how = How(release.k, ways, shows_of(table.quasi, dict(method["show"])), blind=bool(method.get("transparent")))
     there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
     wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
     if not wanted:
@@ -142,8 +170,8 @@ def extended(
             settled = settle(table, batch, settled.drafts, asked, seconds=joint_time, fixed=there_before)
     tables = (*release.contents.tables, *(published(table, each, batch) for each in settled.drafts))
     coarsened = {**method.get("coarsened", {}), **settled.coarsened}
-    told = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
-    made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=told), origin=table.origin)
+    said = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
+    made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=said), origin=table.origin)
     made.remember(keys_of(Assigned.of_records(table, batch)), batch)
     costs = bucket_costs(made, table, table.domain)  # more tables say more
     metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
@@ -154,10 +182,10 @@ def extended(
 
 def _ordered(table: Table, release: Angel) -> Table:
     """The table with its columns in the order of the release's; an InputError where it has others."""
-    for role, told in (("quasi", "quasi-identifiers"), ("sensitive", "sensitive columns")):
+    for role, named in (("quasi", "quasi-identifiers"), ("sensitive", "sensitive columns")):
         if {c.name for c in table.columns if c.role == role} != {c.name for c in release.of_role(role)}:
             do = "read it with the same columns, in the same roles"
-            raise InputError(f"the table has other {told} than the release", do=do)
+            raise InputError(f"the table has other {named} than the release", do=do)
     return replace(table, columns=tuple(table[column.name] for column in release.columns))
 
 

@@ -34,6 +34,7 @@ from jali.search.mondrian.mondrian import mondrian
 from jali.search.mondrian.plan import Split
 from jali.search.recode.plan import RecodeShow
 from jali.search.recode.recode import recode_groups
+from jali.search.seating import Orders, Seats, seated
 
 _WORKERS = 4  # tables that are put into order at a time
 
@@ -205,18 +206,19 @@ class How(NamedTuple):
     k: int
     ways: Sequence[str]  # that are tried
     shows: Mapping[str, Show]
+    blind: bool = False  # whether they are made and compared without the sensitive values
 
 
 def best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how: How, step: Step) -> Found:
     """Of the batches and buckets that are asked for, and plain generalizations, those with the lowest KL."""
     alike = (KAnonymity(how.k),)
-    tables = [(way, draft(table, "data", bucket, how.shows)) for way, bucket in _bucketed(table, alike, how, step)]
+    tables = [(way, draft(table, "data", bucket, how.shows)) for way, bucket in bucketed(table, alike, how, step)]
     lowest: Found | None = None
     for batches, assigned in _batched(table, required, ways, step):
         for buckets, data in tables:
             lowest = _lower(lowest, Found(kl_of(assigned, data), batches, buckets, assigned, data))
     own = how._replace(ways=tuple(dict.fromkeys((*how.ways, "partition"))))
-    for buckets, group in _bucketed(table, (*required, *alike), own, step):
+    for buckets, group in bucketed(table, (*required, *alike), own, step):
         assigned, data = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
         lowest = _lower(lowest, Found(kl_of(assigned, data), "own", buckets, assigned, data))
     assert lowest is not None  # a partition is always among them
@@ -236,7 +238,7 @@ def marginal(table: Table, asked: Marginal, name: str, how: How, *, batch: Ints,
     some = table.with_quasi(shows)
     found = [
         draft(some, name, bucket, shows, linked=asked.linked)
-        for _, bucket in _bucketed(some, (KAnonymity(how.k),), how._replace(shows=shows), step)
+        for _, bucket in bucketed(some, (KAnonymity(how.k),), how._replace(shows=shows), step)
     ]
     if len(found) == 1:
         return found[0]
@@ -255,6 +257,8 @@ def _batched(
         if way == "curve":
             batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
             yield way, Assigned.of_records(table, batch)
+        elif way == "halves":
+            yield way, seated_at_random(table, required, "halves", step)
         elif way == "partition":
             yield way, Assigned.of_combinations(table, _cut(table, required, step))
         else:
@@ -263,6 +267,12 @@ def _batched(
             except (InfeasibleError, InputError):
                 if len(ways) == 1:
                     raise
+
+
+def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
+    """Batches that tell an attacker who knows the algorithm nothing more than they show."""
+    orders = Orders(fresh_order(table.records), fresh_order(table.records))
+    return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 
 
 def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
@@ -290,7 +300,7 @@ def _cut(table: Table, principles: tuple[Principle, ...], step: Step, *, split: 
     return boxes.group
 
 
-def _bucketed(table: Table, principles: tuple[Principle, ...], how: How, step: Step) -> Iterator[tuple[str, Ints]]:
+def bucketed(table: Table, principles: tuple[Principle, ...], how: How, step: Step) -> Iterator[tuple[str, Ints]]:
     """The way, and the bucket of each combination, (combinations,); local recoding judges groups one by one."""
     for way in how.ways:
         if way != "recode":

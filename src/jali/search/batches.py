@@ -91,9 +91,14 @@ def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:
     frequency = np.bincount(values)
     rank = np.empty(len(frequency), dtype=smallest(len(frequency)))
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency), dtype=rank.dtype)
-    row = order[np.argsort(rank[values[order]], kind="stable")]
-    bucket = np.empty(len(values), dtype=np.int64)
-    bucket[row] = np.arange(len(values)) % (len(values) // l)
+    return dealt_into(rank[values], len(values) // l, order)
+
+
+def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:
+    """The bucket of each record when the row is dealt out in turn; `place` says where a record's value stands in it."""
+    row = order[np.argsort(place[order], kind="stable")]
+    bucket = np.empty(len(place), dtype=np.int64)
+    bucket[row] = np.arange(len(place)) % buckets
     return bucket
 
 

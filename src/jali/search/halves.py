@@ -132,20 +132,21 @@ def _holds(histogram: Ints, principles: tuple[Principle, ...], whole: Counts) ->
 
 def halve(
     columns: Columns, people: People, principles: tuple[Principle, ...], *, drawn: Ints, ties: Ints,
-    by: By = "area", on_step: Step | None = None, compiled: bool = True,
+    by: By = "area", sorting: bool = False, on_step: Step | None = None, compiled: bool = True,
 ) -> Halves:  # fmt: skip
     """Groups of people by equal halves.
 
     `drawn` and `ties` are two independent random permutations of the people: the first says who is drawn into which
     sample, the second who of those with the same value comes first. `by` says which column a node is cut along: the one
     that makes the boxes of both halves smallest ("area"), or the one of which the node spans the largest part
-    ("range").
+    ("range"). With `sorting` people with the same value stand as the cuts before have put them, and only those who were
+    alike in all of these in the order of `ties`.
     """
     least = max(1, *(p.least_size() for p in principles))
     histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
     samples = samples_of(histogram, least, principles, people.whole)
     in_turn = people.in_order(ties)  # then people of a node who follow each other lie near each other
-    cut = (_compiled_cut if compiled else _plain_cut)(columns, in_turn.combination, by)
+    cut = (_compiled_cut if compiled else _plain_cut)(columns, in_turn.combination, by, sorting)
     group = np.empty(len(people.value), dtype=np.int64)
     groups = checked = done = 0
     rank = np.empty_like(ties)
@@ -186,7 +187,7 @@ def _leaves(
     yield nodes, 0
 
 
-def _plain_cut(columns: Columns, combination: Ints, by: By) -> Cut:
+def _plain_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cut:
     """Cuts nodes of one size each into equal halves: the twin of the compiled kernel."""
 
     def cut(nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Bools]:
@@ -203,14 +204,16 @@ def _plain_cut(columns: Columns, combination: Ints, by: By) -> Cut:
             gain = np.floor(gain * DIGITS + 0.5).astype(np.int64)
             better = (gain > best) & (low < high)
             best[better] = gain[better]
-            kept = np.sort(order[better].reshape(-1, 2, size // 2), axis=2).reshape(-1, size)  # the order of ties
+            kept = order[better]
+            if not sorting:  # the order of ties
+                kept = np.sort(kept.reshape(-1, 2, size // 2), axis=2).reshape(-1, size)
             halves[better] = np.take_along_axis(nodes[better], kept, 1)
         return halves.reshape(2 * number, size // 2), best < 0
 
     return cut
 
 
-def _compiled_cut(columns: Columns, combination: Ints, by: By) -> Cut:
+def _compiled_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cut:
     """The same by the kernel, the nodes shared among threads."""
     from jali.kernels.halves import Ground, cut_equally
 
@@ -225,7 +228,7 @@ def _compiled_cut(columns: Columns, combination: Ints, by: By) -> Cut:
     def cut(nodes: NDArray[np.int32]) -> tuple[NDArray[np.int32], Bools]:
         number, size = nodes.shape
         halves, uncut = nodes.copy(), np.zeros(number, dtype=bool)
-        cut_equally(ground, halves.reshape(-1), size, by == "range", uncut)
+        cut_equally(ground, halves.reshape(-1), size, by == "range", sorting, uncut)
         return halves.reshape(2 * number, size // 2), uncut
 
     return cut
