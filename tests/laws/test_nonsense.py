@@ -19,6 +19,7 @@ from jali.errors import InputError
 TABLE = jali.datasets.census(rows=300, seed=0, quasi=["age", "sex", "race"])
 LACKING = jali.datasets.census(rows=300, seed=0, quasi=["age", "sex"])
 K = [jali.KAnonymity(3)]
+DISTINCT = [jali.DistinctDiversity(2)]
 RELEASE = jali.generalize(TABLE, K)
 MAKERS: dict[str, Callable[..., Any]] = {
     "generalize": jali.generalize,
@@ -167,7 +168,12 @@ ASKED: dict[str, tuple[Callable[[Any], object], list[object]]] = {
     "a bucket that goes": (lambda x: jali.disclosure.Tracker(COUNTS).remove(x), []),
     "a chain": (lambda x: jali.disclosure.chain(TABLE, K, chain=x), [None]),
     "mode": (lambda x: jali.partition(TABLE, K, mode=x), []),
-    "split": (lambda x: jali.partition(TABLE, K, split=x), []),
+    "split": (lambda x: jali.partition(TABLE, K, split=x), [None]),
+    "split of equal halves": (lambda x: jali.partition(TABLE, DISTINCT, split=x, transparent=True), [None]),
+    "split of sizes": (lambda x: jali.partition(TABLE, K, split=x, transparent=True), [None]),
+    "mode of sizes": (lambda x: jali.partition(TABLE, K, mode=x, transparent=True), []),
+    "transparent": (lambda x: jali.partition(TABLE, K, transparent=x), [True, False]),
+    "a transparent frontier": (lambda x: jali.frontier(TABLE, K, transparent=x), [True, False]),
     "similarity": (lambda x: jali.partition(TABLE, K, similarity=x), []),
     "show": (lambda x: jali.partition(TABLE, K, show=x), [None]),
     "start": (lambda x: jali.partition(TABLE, K, show="pdf", start=x), []),

@@ -142,7 +142,8 @@ def partition(
     """
     require_table("partition", table)
     required, share = principles_of(principles), budget_of(suppress)
-    halves = is_asked(transparent) and not (sizes_alone(required) and mode == "strict" and split != "area")
+    as_it_is = sizes_alone(required) and not one_of(mode, ("relaxed",)) and not one_of(split, ("area",))
+    halves = is_asked(transparent) and not as_it_is
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
     require_two(table)
