@@ -21,6 +21,8 @@ from jali.principles.base import hold
 from jali.principles.counts import Counts, Sensitive
 from jali.publish import drafts
 from jali.search.batches import batches_along, dealt_into
+from jali.search.halves import People, halve
+from jali.search.mondrian.plan import columns_of
 from jali.search.seating import Orders, _hold_dealt, cut_by, dealing_of, seated, seats_of
 from oracles import anatomy
 from oracles import angel as oracle
@@ -149,6 +151,25 @@ def test_everybody_in_a_half_is_believed_to_have_its_shares(values: str, ages: l
             for person in people:
                 assert found[person] == attacker.shares(held)
                 assert keeps(principle, found[person], values)
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 3)), min_size=2, max_size=24), st.integers(0, 999))
+def test_compiled_cuts_leave_the_order_that_plain_ones_leave(people: list[tuple[int, int]], seed: int) -> None:
+    """For both ways to choose a column, with few values and with values far apart."""
+    ages, zips = (list(each) for each in zip(*people, strict=True))
+    columns = {"age": ages, "zip": zips, "ill": ["xy"[i % 2] for i in range(len(people))]}
+    given_table = jali.table(pa.table(columns), quasi=["age", "zip"], sensitive=["ill"])
+    random, f = np.random.default_rng(seed), given_table.frequencies
+    value = given_table.sensitive[0].codes.astype(np.int64)
+    held = People(f.row_combination.astype(np.int64), value, everybody(given_table))
+    orders = {"drawn": random.permutation(len(people)), "ties": random.permutation(len(people))}
+    promise = (jali.FrequencyDiversity(1),)
+    for by in ("area", "range"):
+        one, other = (
+            halve(columns_of(given_table), held, promise, by=by, sorting=True, compiled=compiled, **orders)  # type: ignore[arg-type]
+            for compiled in (True, False)
+        )
+        assert one.group.tolist() == other.group.tolist()
 
 
 def test_halves_of_several_samples_are_believed_to_have_their_shares() -> None:
