@@ -69,7 +69,19 @@ def presence() -> None:
     compiled.existences(likely, many, start, present)
 
 
-FAMILIES: list[Callable[[], None]] = [safety, recoding, partitioning, safeties, presence]  # the longest first
+def halves() -> None:
+    """Equal halves."""
+    jali.partition(people("ill"), [jali.KAnonymity(3), jali.DistinctDiversity(2)], transparent=True)
+
+
+def walks() -> None:
+    """Random walks among the worlds that keep every verdict of a search."""
+    table = people("ill")
+    release = jali.partition(table, [jali.KAnonymity(3), jali.EntropyDiversity(2.5)])
+    jali.attacks(release, table, time_limit=2)["algorithm"]
+
+
+FAMILIES: list[Callable[[], None]] = [safety, recoding, walks, partitioning, safeties, presence, halves]  # the longest first
 
 
 def cached_kernels() -> dict[str, Any]:
