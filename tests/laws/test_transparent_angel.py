@@ -248,16 +248,15 @@ def test_from_the_published_tables_nobody_is_believed_beyond_the_promise(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("principle", PRINCIPLES, ids=repr)
-@pytest.mark.parametrize(
-    ("values", "ages"), [("xyzz", [1, 1, 2, 7]), ("xxyz", [1, 2, 3, 4]), ("xxyyz", [1, 2, 3, 3, 8])]
-)
+@pytest.mark.parametrize(("values", "ages"), [("xyzz", [1, 1, 2, 7]), ("xxyz", [1, 2, 3, 4])])
 def test_from_all_published_tables_nobody_is_believed_beyond_any_promise(
     values: str, ages: list[int], principle: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same with joint_k, for every promise that the table can keep."""
     if not principle.holds(everybody(table(values, ages))).all():
         return
-    found = replayed(values, ages, monkeypatch, lambda t: jali.angelize(t, principle, joint_k=True, **ASKED))
+    make = lambda t: jali.angelize(t, principle, joint_k=True, buckets="partition", **ASKED)  # noqa: E731
+    found = replayed(values, ages, monkeypatch, make)
     for possible in found.values():
         assert all(keeps(principle, belief, values) for belief in attacker.beliefs(possible))
 
