@@ -81,7 +81,15 @@ def walks() -> None:
     jali.attacks(release, table, time_limit=2)["algorithm"]
 
 
-FAMILIES: list[Callable[[], None]] = [safety, recoding, walks, partitioning, safeties, presence, halves]  # the longest first
+FAMILIES: list[Callable[[], None]] = [
+    safety,
+    recoding,
+    walks,
+    partitioning,
+    safeties,
+    presence,
+    halves,
+]  # the longest first
 
 
 def cached_kernels() -> dict[str, Any]:

@@ -97,14 +97,14 @@ def together(group: np.ndarray) -> set[frozenset[int]]:  # type: ignore[type-arg
     return {frozenset(np.flatnonzero(group == g).tolist()) for g in set(group.tolist())}
 
 
-@given(seeds, ways)
+@given(seeds, ways, st.booleans())
 @examples(5)
-def test_compiled_cuts_are_plain_cuts(seed, by):  # type: ignore[no-untyped-def]
+def test_compiled_cuts_are_plain_cuts(seed, by, sorting):  # type: ignore[no-untyped-def]
     """The same halves in the same order, and the same nodes uncut, at every depth."""
     rng = np.random.default_rng(seed)
     table = drawn_table(rng, 70)
     columns, people = columns_of(table), people_of(table)
-    plain, compiled = (make(columns, people.combination, by) for make in (_plain_cut, _compiled_cut))
+    plain, compiled = (make(columns, people.combination, by, sorting) for make in (_plain_cut, _compiled_cut))
     size = 2 ** int(rng.integers(1, 5))
     nodes = rng.integers(0, table.records, (3, size)).astype(np.int32)
     while nodes.shape[1] > 1:

@@ -674,7 +674,7 @@ def test_long_cells_are_cut_for_people_and_never_in_the_files(tmp_path: Path) ->
     cells = [cell for column in ("age", "city") for cell in release.tables["data"][column].to_pylist()]
     long = {cell for cell in cells if len(cell) > 60}
     assert long
-    pages = [str(make(Material(release, None)).body) for make in (published, worst_groups)]
+    pages = [str(make(Material(release, None)).body) for make in (published.published, worst_groups)]
     for text in (str(release), release._repr_html_(), *pages):
         assert not [cell for cell in long if cell in text]
         assert any(cell[:59] + "…" in text for cell in long)

@@ -40,20 +40,23 @@ class Quasi:
 
 
 def samples(values: Histogram, least: int, judge: Judge) -> list[tuple[Histogram, int]]:
-    """The histogram of each sample and how often it may be halved."""
+    """The histogram of each sample and how often it may be halved: each takes as many people as it can."""
     left, found = Counter(values), []
-    while True:
-        n = left.total()
-        depth = max(j for j in range(n + 1) if j == 0 or least * 2**j <= n)
-        size = n - n % 2**depth
-        taken = proportional(left, size)
-        rest = left - taken
-        if not judge(taken) or (rest.total() and not judge(rest)):
-            return [*found, (left, 0)]
-        found.append((taken, depth))
-        if not rest.total():
-            return found
-        left = rest
+    while left.total():
+        taken, depth = next(
+            ((one, j) for one, j in _sized(left, least) if judge(one) and (one == left or judge(left - one))), (left, 0)
+        )
+        found.append((+taken, depth))
+        left = left - taken
+    return found
+
+
+def _sized(left: Histogram, least: int) -> Iterator[tuple[Histogram, int]]:
+    """Histograms in proportion for all sizes q · 2^j, least <= q < 2 · least, the largest first; and j."""
+    n = left.total()
+    sizes = {q * 2**j: j for j in range(n.bit_length()) for q in range(least, 2 * least) if q * 2**j <= n}
+    for size in sorted(sizes, reverse=True):
+        yield +proportional(left, size), sizes[size]
 
 
 def proportional(values: Histogram, size: int) -> Histogram:

@@ -66,6 +66,7 @@ class Case(NamedTuple):
     values: Values
     principles: tuple[Principle, ...]
     by: By = "area"  # which column is cut
+    sorting: bool = False  # whether ties stand as earlier cuts have put them
 
     @property
     def people(self) -> int:
@@ -145,9 +146,9 @@ def drawn(rng: np.random.Generator, principle: str) -> Case:
         value = np.searchsorted(np.cumsum(rng.dirichlet(np.full(values.joint, 2.0)))[:-1], rng.random(n))
         if principle == "multi-attribute distinct" and n == 8:
             value = rng.permutation(np.repeat(np.arange(4), 2))  # the smallest table that can be cut
-        k, by = int(rng.integers(1, 3)), BY[int(rng.integers(2))]
+        k, by, sorting = int(rng.integers(1, 3)), BY[int(rng.integers(2))], bool(rng.integers(2))
         asked = (PRINCIPLES[principle](rng), jali.KAnonymity(k))[:k]
-        case = Case(_columns(rng, n), value, values, asked, by)
+        case = Case(_columns(rng, n), value, values, asked, by, sorting)
         if sum(m > 0 for m in case.histogram) < 2 or number_of_worlds(case.histogram) > MOST_WORLDS:
             continue
         if _whole_holds(values, case.histogram, asked):

@@ -77,7 +77,7 @@ def bits_known(case: Case, rng: np.random.Generator) -> Outcome:
 
 def tree(case: Case, in_turn: Ints, depth: int) -> list[Level]:
     """All cuts that can happen, whatever the values are."""
-    cut = _plain_cut(case.columns, np.arange(case.people), case.by)
+    cut = _plain_cut(case.columns, np.arange(case.people), case.by, case.sorting)
     nodes, levels = in_turn[None, :].astype(np.int32), []
     for _ in range(depth):
         halves, alike = cut(nodes)
@@ -175,7 +175,7 @@ def rows_of(case: Case, sample: Sample, members: Ints, alike: Ints, codes: dict[
 def trees(case: Case, members: Ints, depth: int) -> list[tuple[list[Level], int]]:
     """The different trees of cuts over all orders of ties, and how many orders lead to each."""
     turns = members[orders(len(members))] if depth else members[None, :]
-    cut = _plain_cut(case.columns, np.arange(case.people), case.by)
+    cut = _plain_cut(case.columns, np.arange(case.people), case.by, case.sorting)
     nodes, levels = turns.astype(np.int32), []
     for _ in range(depth):
         halves, alike = cut(nodes)
@@ -231,7 +231,8 @@ def replayed(case: Case, rng: np.random.Generator, *, compiled: bool = False) ->
 
     def publish(case: Case, world: World) -> Ints:
         people = People(np.arange(case.people), world.astype(np.int64), whole)
-        return halve(case.columns, people, case.principles, drawn=drawn, ties=ties, by=case.by, compiled=compiled).group
+        how: Any = {"drawn": drawn, "ties": ties, "by": case.by, "sorting": case.sorting}
+        return halve(case.columns, people, case.principles, **how, compiled=compiled).group
 
     return run_in_all(case, publish, fitting(plan, members))
 
