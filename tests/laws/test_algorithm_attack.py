@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -63,9 +64,11 @@ def compare(table: Callable[[list[str]], Table], values: list[str], make: Callab
     return found
 
 
+REFUSED = ("recode", "safety")  # local recoding judges groups one by one
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", PROMISES)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "promise"), [p for p in itertools.product(METHODS, PROMISES) if p != REFUSED])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_attack_says_what_every_world_says(method: str, promise: str, seed: int) -> None:
     random = np.random.default_rng(seed)

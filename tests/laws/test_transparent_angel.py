@@ -223,7 +223,8 @@ def replayed(
 
     def publish(world: World, order: tuple[int, ...]) -> Hashable:
         turns = iter([np.array(order)])
-        monkeypatch.setattr(drafts, "fresh_order", lambda rows: next(turns, np.arange(rows)))
+        for name in ("fresh_order", "open_order"):
+            monkeypatch.setattr(drafts, name, lambda rows: next(turns, np.arange(rows)))
         return seen_in(make(table(world, ages)))
 
     return attacker.ways(sorted(set(permutations(values))), islice(permutations(range(len(values))), orders), publish)

@@ -32,6 +32,7 @@ PAIRS: tuple[tuple[str, str], ...] = (
     *(("angelize, dealt", p) for p in DEALT),
     *(("anatomize", p) for p in DEALT),
     ("conceal", "δ-presence"),
+    *(("angelize, halves", p) for p in (*DEALT[:2], *SEVERAL)),
 )
 
 

@@ -49,8 +49,9 @@ def drawing(orders: Sequence[Ints]) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for name, module in [*sys.modules.items()]:
-            if name.startswith("jali.") and hasattr(module, "fresh_order"):
-                stack.enter_context(mock.patch.object(module, "fresh_order", fresh_order))
+            for order in ("fresh_order", "open_order"):
+                if name.startswith("jali.") and hasattr(module, order):
+                    stack.enter_context(mock.patch.object(module, order, fresh_order))
         yield
     assert not waiting, "the verb draws fewer orders than are listed"
 

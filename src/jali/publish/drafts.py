@@ -23,7 +23,7 @@ from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
-from jali.releases.base import fresh_order
+from jali.releases.base import fresh_order, open_order
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
@@ -271,7 +271,8 @@ def _batched(
 
 def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
     """Batches that tell an attacker who knows the algorithm nothing more than they show."""
-    orders = Orders(fresh_order(table.records), fresh_order(table.records))
+    drawn = open_order if way == "halves" else fresh_order
+    orders = Orders(drawn(table.records), drawn(table.records))
     return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 
 

@@ -20,7 +20,7 @@ from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import budget_of, only_present, require_table, require_two
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
-from jali.releases.base import fresh_order
+from jali.releases.base import fresh_order, open_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
@@ -200,7 +200,7 @@ def _halved(asked: _Asked, by: By, step: Step) -> Partitioned:
         table = table.take(owners(table.multiplicity), None)
     people = people_of(table)
     require_feasible(asked.principles, people.whole)
-    drawn, ties = fresh_order(table.records), fresh_order(table.records)
+    drawn, ties = open_order(table.records), open_order(table.records)
     cut = halve(columns_of(table), people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
     return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked)
 
