@@ -21,10 +21,9 @@ from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import many
 from jali.risk.attacks.algorithm import algorithm
-from jali.risk.attacks.collected import placed
 from jali.risk.attacks.decoding import surely
 from jali.risk.attacks.linkage import linkage
-from jali.risk.attacks.links import hidden_groups, links_to, public_table, quasi_of
+from jali.risk.attacks.links import hidden_groups, links_to, placed, public_table, quasi_of
 from jali.risk.attacks.scene import Attack, Gallery, Scene, Seen, different, percent
 from jali.search.presence.screen import Framed, framed
 

@@ -17,8 +17,15 @@ from jali.errors import InputError
 from jali.principles.counts import Cells, GivenCounts, Sensitive
 from jali.releases.base import Release
 from jali.releases.summary import cut, many
-from jali.risk.attacks.collected import collected_chances, collected_column, collected_place, strongest
-from jali.risk.attacks.links import Chances, Links, links
+from jali.risk.attacks.links import (
+    Chances,
+    Links,
+    collected_chances,
+    collected_column,
+    collected_place,
+    links,
+    strongest,
+)
 
 CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 """What stands above every gallery."""
