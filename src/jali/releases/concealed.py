@@ -20,7 +20,7 @@ from jali.core.arrays import Bools, combine, counted
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
-from jali.principles.presence import DeltaPresence
+from jali.principles.anonymity import DeltaPresence
 from jali.releases.base import Bound
 from jali.releases.generalized import Generalized, require_jali_table
 from jali.releases.presence import Parts, Presence, presence_in_parts

@@ -23,7 +23,7 @@ from jali.core.text import (
     sentence,
 )
 from jali.encoding import values as v
-from jali.measures.columns import CLASSES, Association, Distribution
+from jali.measures.queries import CLASSES, Association, Distribution
 from jali.releases.column import Published
 from jali.releases.marginals import Marginals
 from jali.releases.summary import an, cut, many

@@ -17,8 +17,8 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, Ints
 from jali.encoding.table import Table
 from jali.principles import Safety
+from jali.principles.anonymity import PRESENT
 from jali.principles.base import Principle
-from jali.principles.presence import PRESENT
 from jali.releases.summary import an, many
 from jali.risk.attacks.exact import (
     Belief,
@@ -240,6 +240,8 @@ def _published(scene: Scene, public: Table | None) -> float:
         return scene.release.presence(public).high
     return float(scene.seen.share.max(initial=0.0))
 
+
+# -- beliefs in a large table: each group is counted by itself where that can be done, others are sampled together ---
 
 COUNTING = 0.2
 """The share of the time in which groups are counted before the others are sampled."""

@@ -228,6 +228,9 @@ def public_table(release: Release, public: Table | Any, *, judged: bool = False,
     return table(public, quasi=quasi, types=types)
 
 
+# -- marginals: where the combinations of a table lie in each of them ------------------------------------------------
+
+
 class Placed(NamedTuple):
     """One marginal: its cells by their quasi-identifiers, and the cell that each combination of a table lies in."""
 

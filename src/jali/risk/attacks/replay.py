@@ -21,9 +21,9 @@ from jali.core.arrays import Ints, combine
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles import DeltaPresence, KAnonymity
+from jali.principles.anonymity import PRESENCE, PRESENT
 from jali.principles.base import Principle, exact
 from jali.principles.counts import Counts
-from jali.principles.presence import PRESENCE, PRESENT
 from jali.publish.conceal import conceal
 from jali.publish.generalize import generalize
 from jali.publish.partition import partition, recode
