@@ -25,8 +25,8 @@ from jali.errors import InfeasibleError, InputError, InternalError
 from jali.kernels.existence import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
 from jali.principles.anonymity import PRESENCE, DeltaPresence
 from jali.principles.counts import Sensitive, dense
-from jali.search.presence.existence import existence, logs_of
-from jali.search.presence.shift import members_of, moved
+from jali.search.existence import existence, logs_of
+from jali.search.shift import members_of, moved
 from oracles import presence as oracle
 from oracles.often import examples
 

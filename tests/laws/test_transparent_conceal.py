@@ -25,7 +25,7 @@ from jali.principles.anonymity import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.principles.counts import Sensitive, dense
 from jali.releases.concealed import Concealed
 from jali.search.halves import samples_of
-from jali.search.presence.screen import framed, halve_people
+from jali.search.screen import framed, halve_people
 from oracles import halved_presence as oracle
 from oracles.halved_presence import Person, World
 

@@ -27,8 +27,8 @@ from jali.releases.generalized import require_jali_table
 from jali.releases.pdf import Shift as Towards
 from jali.releases.presence import Parts
 from jali.search.mondrian.plan import under_taxonomy
-from jali.search.presence.screen import Framed, Screen, framed, halved_screen, lattice_screen, partition_screen
-from jali.search.presence.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
+from jali.search.screen import Framed, Screen, framed, halved_screen, lattice_screen, partition_screen
+from jali.search.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
 
 Search = Literal["lattice", "partition"]
 PUBLIC = Towards(start="set")

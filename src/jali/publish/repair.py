@@ -24,8 +24,7 @@ from jali.releases.facts import LevelFacts
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.load import release_of
 from jali.releases.summary import an
-from jali.search.common import breaking, first_union_that_holds
-from jali.search.tuples import tuples_taken
+from jali.search.common import breaking, first_union_that_holds, tuples_taken
 
 By = Literal["groups", "tuples"]
 BYS: tuple[By, ...] = ("groups", "tuples")

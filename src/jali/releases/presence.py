@@ -20,7 +20,7 @@ from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
 from jali.releases.column import Published, holder_cover
 from jali.releases.summary import many
-from jali.search.presence.existence import alike, existence, kernels, logs_of
+from jali.search.existence import alike, existence, kernels, logs_of
 
 if TYPE_CHECKING:
     from jali.releases.generalized import Generalized

@@ -37,9 +37,9 @@ from jali.risk.attacks.links import Links, links_to
 from jali.search.batches import batches_along
 from jali.search.lattice.lattice import Lattice
 from jali.search.mondrian.mondrian import mondrian
-from jali.search.presence.screen import framed
 from jali.search.recode.plan import RecodeShow
 from jali.search.recode.recode import recode_groups
+from jali.search.screen import framed
 
 Publisher = Callable[[Table], Hashable]
 """What is published of a table, so that equal results are equal releases; InfeasibleError where nothing is."""

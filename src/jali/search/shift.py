@@ -21,7 +21,7 @@ from jali.core.progress import Step
 from jali.kernels import TOLERANCE
 from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
-from jali.search.presence.existence import alike, kernels, logs_of
+from jali.search.existence import alike, kernels, logs_of
 
 Shift = Literal["none", "bounds", "exact"]
 SHIFTS: tuple[Shift, ...] = ("none", "bounds", "exact")
