@@ -43,7 +43,7 @@ VALUES = {
     "search/mondrian/generic.py": "the gain by KL, which is noted as a comparison",
     "search/mondrian/plan.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
     "search/screen.py": "who is present, for the proof of decision 45",
-    "search/recode/search.py": "counts of groups for the gate, and the cost by KL",
+    "search/peeling.py": "counts of groups for the gate, and the cost by KL",
     "publish/drafts.py": "the table of batches, as it is published",
 }
 

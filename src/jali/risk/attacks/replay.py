@@ -36,9 +36,9 @@ from jali.releases.linked.buckets import Buckets
 from jali.risk.attacks.links import Links, links_to
 from jali.search.batches import batches_along
 from jali.search.lattice.lattice import Lattice
+from jali.search.layout import RecodeShow
 from jali.search.mondrian.mondrian import mondrian
-from jali.search.recode.plan import RecodeShow
-from jali.search.recode.recode import recode_groups
+from jali.search.recode import recode_groups
 from jali.search.screen import framed
 
 Publisher = Callable[[Table], Hashable]

@@ -29,7 +29,7 @@ from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import Lattice, below
 from jali.search.lattice.tally import Levels
 from jali.search.mondrian.mondrian import mondrian
-from jali.search.recode.recode import recode_groups
+from jali.search.recode import recode_groups
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Desk, Work

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from jali.principles.counts import Counts
 from jali.search.common import first_union_that_holds
 from jali.search.gate import compare, judged
 from jali.search.lattice.lattice import Lattice
-from jali.search.recode.plan import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow
-from jali.search.recode.search import Search, first_numbers, full_domain
-
-if TYPE_CHECKING:
-    from jali.search.recode.search import Search
+from jali.search.layout import OBJECTIVES, PEELS, SHOWS, Objective, Peel, RecodeShow
+from jali.search.peeling import Search, first_numbers, full_domain
 
 
 def standouts(search: Search, budget: int) -> Iterator[Bools]:

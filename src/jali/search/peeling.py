@@ -23,7 +23,7 @@ from jali.principles.rules import Rules, rules_of
 from jali.search.gate import judged, note, recording
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import LARGEST, Lattice, frontier
-from jali.search.recode.plan import Objective, Peel, RecodeShow, layout_of, walk_of
+from jali.search.layout import Objective, Peel, RecodeShow, layout_of, walk_of
 
 if TYPE_CHECKING:
     from jali.kernels.recode import Entries
