@@ -16,7 +16,7 @@ import pyarrow as pa
 import jali
 from jali.search.gate import recorded, recording
 from jali.search.lattice.lattice import Lattice
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "jali"
 GATE = "search/gate.py"
@@ -40,8 +40,8 @@ VALUES = {
     "search/halves.py": "counts of halves, for the proof of decision 41; what is dealt is the multiset (decision 44)",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
-    "search/mondrian/generic.py": "the gain by KL, which is noted as a comparison",
-    "search/mondrian/plan.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
+    "search/splits.py": "the gain by KL, which is noted as a comparison",
+    "search/items.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
     "search/screen.py": "who is present, for the proof of decision 45",
     "search/peeling.py": "counts of groups for the gate, and the cost by KL",
     "publish/drafts.py": "the table of batches, as it is published",

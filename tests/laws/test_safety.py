@@ -21,8 +21,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.kernels.worst_case import safe_alone
 from jali.principles import Counts, Safety, dense, from_dict
 from jali.principles.base import hold
-from jali.search.mondrian import mondrian as partitioning
-from jali.search.mondrian.mondrian import Boxes, mondrian
+from jali.search import mondrian as partitioning
+from jali.search.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
 from oracles.often import examples, seeds
 

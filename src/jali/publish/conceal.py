@@ -26,7 +26,7 @@ from jali.releases.display import Show, publish_groups, publish_weights, shows_o
 from jali.releases.generalized import require_jali_table
 from jali.releases.pdf import Shift as Towards
 from jali.releases.presence import Parts
-from jali.search.mondrian.plan import under_taxonomy
+from jali.search.items import under_taxonomy
 from jali.search.screen import Framed, Screen, framed, halved_screen, lattice_screen, partition_screen
 from jali.search.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
 

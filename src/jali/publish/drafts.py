@@ -31,9 +31,9 @@ from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
 from jali.search.batches import batches_along, deal, dealing
 from jali.search.halves import Orders, Seats, seated
+from jali.search.items import Split
 from jali.search.layout import RecodeShow
-from jali.search.mondrian.mondrian import mondrian
-from jali.search.mondrian.plan import Split
+from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
 
 _WORKERS = 4  # tables that are put into order at a time

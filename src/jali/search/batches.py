@@ -25,7 +25,7 @@ from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.search.common import require_feasible
 from jali.search.gate import judged, judged_alone
-from jali.search.mondrian.plan import columns_of
+from jali.search.items import columns_of
 
 
 def reach(values: NDArray[np.integer]) -> int:

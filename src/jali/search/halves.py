@@ -31,7 +31,7 @@ from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
 from jali.search.batches import dealt_into, smallest
 from jali.search.common import require_feasible
-from jali.search.mondrian.plan import Columns, columns_of
+from jali.search.items import Columns, columns_of
 
 
 class People(NamedTuple):

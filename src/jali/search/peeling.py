@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine
-from jali.core.costs import kl_given
+from jali.core.arrays import Bools, Floats, Ints, added, combine, kl_given
 from jali.core.progress import Step
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError

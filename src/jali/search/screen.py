@@ -19,9 +19,9 @@ from jali.principles.base import Principle
 from jali.principles.counts import Counts, Sensitive, dense
 from jali.search.common import levels_of, require_feasible
 from jali.search.halves import Halves, People, halve
+from jali.search.items import columns_of
 from jali.search.lattice.lattice import Lattice
-from jali.search.mondrian.mondrian import mondrian
-from jali.search.mondrian.plan import columns_of
+from jali.search.mondrian import mondrian
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from jali.risk.attacks.links import Links, links_to
 from jali.search.batches import batches_along
 from jali.search.lattice.lattice import Lattice
 from jali.search.layout import RecodeShow
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
 from jali.search.screen import framed
 

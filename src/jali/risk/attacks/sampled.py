@@ -28,7 +28,7 @@ from jali.search.gate import Trace, recorded
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import Lattice, below
 from jali.search.lattice.tally import Levels
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import starts
-from jali.core.costs import average_size
+from jali.core.arrays import average_size, starts
 from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError

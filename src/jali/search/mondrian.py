@@ -52,8 +52,7 @@ from jali.principles.worst_case import (
 )
 from jali.search.common import require_feasible
 from jali.search.gate import recording
-from jali.search.mondrian.generic import Judge, Splitter, grow, grow_in_order
-from jali.search.mondrian.plan import (
+from jali.search.items import (
     MODES,
     SIMILARITIES,
     SMALL,
@@ -70,6 +69,7 @@ from jali.search.mondrian.plan import (
     run_tasks,
     work_of,
 )
+from jali.search.splits import Judge, Splitter, grow, grow_in_order
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Work
