@@ -63,6 +63,7 @@ def clocked() -> Iterator[dict[str, float]]:
 
 def levels(table: Any, promises: list[Any]) -> tuple[int, float]:
     """The level of the deepest group, and the mean level of a combination."""
+    from jali.search import items
     from jali.search.mondrian import mondrian
 
     seen: list[Any] = []

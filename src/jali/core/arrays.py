@@ -177,7 +177,7 @@ def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], 
     return rank[encoded.indices.to_numpy()], len(keys)
 
 
-# -- what a release costs the analyst: the formula of each figure, from the shares, rows or sizes that callers have -------
+# -- what a release costs the analyst: the formula of each figure, from the shares, rows or sizes that callers have ---
 #
 # Compiled searches (`kernels/`) add up the parts of KL-divergence and granularity themselves, group by group.
 
