@@ -204,6 +204,9 @@ def require_original(release: Release, original: Table) -> None:
             original[facts["name"]]  # says which column it lacks
 
 
+# -- reconstructions: rules and predictions from them, and how likely one is the original ------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """What a caller of `measure` wants to know about rules and classes, checked."""

@@ -150,6 +150,11 @@ def codes_of(table: Table, column: Column) -> NDArray[np.integer]:
     raise InputError(f'column "{column.name}" is neither a quasi-identifier nor sensitive')
 
 
+# -- each column and each pair of columns, estimated from a release and compared with the original if given ------------
+#
+# Columns with many values are compared by classes: intervals of equal width between the first and the last hundredth of
+# the people, or the most frequent values and all others together.
+
 CLASSES = 12
 """The most classes that a column is divided into."""
 LARGEST_PAIR = 1_000_000

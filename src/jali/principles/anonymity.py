@@ -1,4 +1,4 @@
-"""Anonymity: groups of at least k people, in which no value is held by too many."""
+"""Anonymity: groups of at least k people, no value held by too many; nobody surely in a private table (δ-presence)."""
 
 from __future__ import annotations
 
@@ -166,6 +166,8 @@ def _company(k: int) -> str:
         return "a group may hold a single person"
     return f"every person shares the quasi-identifiers with at least {k - 1} other{'s' if k > 2 else ''}"
 
+
+# -- presence: a public table does not show too surely who of it is in a private one, nor who is not -------------------
 
 PRESENCE = "\x1fpresence"
 """The column of a public table that says who is in the private one: no file can have a column of this name."""

@@ -20,6 +20,9 @@ from jali.principles.counts import Cells, Counts, Sensitive, unlinked
 from jali.principles.rules import SAFETY, Rule
 from jali.principles.worst_case import MARGIN, Buckets, GroupRatios, Key, disclosed, keys_of, of_cells, vectors
 
+Exactly = Callable[[Buckets, int], Callable[[Key], Fraction]]
+"""The exact ratio of a bucket by its key, from all buckets and the number of facts."""
+
 
 @dataclass(frozen=True)
 class Safety(ColumnPrinciple):
@@ -62,21 +65,18 @@ class Safety(ColumnPrinciple):
         return result
 
     def judge(self, counts: Counts) -> Bools:
-        found, filled, facts = self._buckets(counts)
-        result = np.ones(counts.groups, dtype=bool)
-        if len(found):
-            ratios = worst_case.group_ratios(found, facts)
-            near = lambda: GroupRatios(found, facts).of  # noqa: E731  # made only where it is needed
-            result[filled] = self.above(ratios, found, near)
-        return result
+        return self._safe(counts, worst_case.group_ratios, lambda found, facts: GroupRatios(found, facts).of)
 
     def alone(self, counts: Counts) -> Bools:
         """Whether each group would be safe if it were the only one, which it must be for the table to be safe."""
+        return self._safe(counts, worst_case.alone_ratios, lambda _, facts: lambda key: vectors(key, facts)[1][facts])
+
+    def _safe(self, counts: Counts, ratios: Callable[[Buckets, int], Floats], exactly: Exactly) -> Bools:
+        """Whether each group is safe by these ratios; the exact ones are made only where they are needed."""
         found, filled, facts = self._buckets(counts)
         result = np.ones(counts.groups, dtype=bool)
         if len(found):
-            ratios = worst_case.alone_ratios(found, facts)
-            result[filled] = self.above(ratios, found, lambda: lambda key: vectors(key, facts)[1][facts])
+            result[filled] = self.above(ratios(found, facts), found, lambda: exactly(found, facts))
         return result
 
     def above(self, ratios: Floats, buckets: Buckets, exactly: Callable[[], Callable[[Key], Fraction]]) -> Bools:

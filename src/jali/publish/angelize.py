@@ -216,6 +216,12 @@ def _same_batches(keys: pa.Table, table: Table, release: Angel, *, given: bool) 
         raise InputError("this is not the table that the release was made from", do="give the original") from None
 
 
+# -- tables that follow from quasi-identifiers and random bits alone, whatever the values in batches -------------------
+#
+# Buckets are formed and compared without sensitive columns, so that nothing about them can be read off which buckets
+# were taken. Decision 44 has the proof.
+
+
 def of_seats(table: Table, required: tuple[Principle, ...], seats: Seats, how: How, step: Step) -> Found:
     """Batches that are seated in one way, and the buckets that show the quasi-identifiers best."""
     assigned = seated_at_random(table, required, seats, step)
@@ -246,6 +252,13 @@ def _kl_of_boxes(blind: Table, data: Draft) -> float:
     )
     return divergence(BoxEstimate(shown, added(data.bucket, blind.weight)), blind)
 
+
+# -- coarser tables, so that all of them together keep k: those that lose least first ----------------------------------
+#
+# Two kinds of tables are tried if those that were asked for break k. The marginals get buckets of more people, and
+# `data` stays as it is. Or `data` and all marginals are cut so that every bucket of `data` lies within one bucket of
+# each marginal: then the tables together show nothing but unions of buckets, whatever the batches. The losses that
+# decide which comes first, and the verdicts, look at quasi-identifiers and at batches, never at sensitive values.
 
 LARGER = (2, 8, 32)
 """By how much the people of a marginal's buckets are raised above k where `data` stays as it is."""

@@ -249,7 +249,9 @@ def _span(columns: Columns, a: int, low: Ints, high: Ints) -> Ints:
     return np.asarray(leaves[level, low])
 
 
-# -- batches: who sits in which, by halves or dealt (decision 44) -----------------------------------------------------
+# -- batches: who sits in which, by halves or dealt at random to the most batches that keep every promise --------------
+#
+# The promises say which, before anybody's value is looked at. Decision 44 has the proof.
 
 Seats = Literal["anatomy", "halves"]
 BOUNDING = (FrequencyDiversity, AlphaAnonymity, TCloseness)

@@ -174,6 +174,13 @@ def partition_screen(frame: Framed, bounds: DeltaPresence, on_step: Step) -> Scr
     return Screen(boxes.group, boxes.groups, None, boxes.checked)
 
 
+# -- equal halves: nobody can tell who is present, not even with this algorithm at hand --------------------------------
+#
+# The value of a public person is to be present or absent. How many people are drawn into each sample, and how many of
+# them are present, follows from the numbers of public and of private people and from the bounds. Columns are chosen by
+# the public people's quasi-identifiers. Decision 45 has the theorem.
+
+
 @dataclass(frozen=True, eq=False)
 class Halved:
     """The groups in which somebody is present; people with one combination can be in several of them."""

@@ -28,6 +28,8 @@ from jali.releases.marginals import Marginals
 from jali.releases.summary import an
 from jali.risk.attacks.decoding import certain
 
+UNKNOWNS = 20_000
+"""Up to how many unknown counts, combinations times values, certainty is looked for by programs."""
 AT_ONCE = 1 << 27
 """How many pairs of combinations and groups are looked at together."""
 
@@ -246,7 +248,7 @@ def placed(release: Marginals, table: Table) -> tuple[Placed, ...]:
 
 
 def _placed(release: Marginals, source: MarginalCounts, table: Table) -> Placed:
-    codes, names = table.frequencies.codes, [column.name for column in table.quasi]
+    codes = table.frequencies.codes
     known, both, values = np.ones(len(codes), dtype=bool), [], {}
     for i, level in enumerate(source.marginal.levels):
         chain = release.chains[i]
@@ -255,12 +257,11 @@ def _placed(release: Marginals, source: MarginalCounts, table: Table) -> Placed:
         if chain.role == "sensitive":
             values[chain.name] = source.column(i).astype(np.int64)
             continue
-        if chain.name not in names:
-            raise InputError(f'the table has no quasi-identifier "{chain.name}"', do=nearest(chain.name, names))
-        node = node_numbers(chain.published, table[chain.name])[codes[:, names.index(chain.name)]]
+        own = codes[:, _index(table, chain.name)]
+        node = node_numbers(chain.published, table[chain.name])[own]
         known &= node >= 0
-        own = upward(chain.attribute, 0, level)[np.maximum(node, 0)]
-        both.append((np.concatenate([own, source.column(i)]), len(chain.labels[level])))
+        cell = upward(chain.attribute, 0, level)[np.maximum(node, 0)]
+        both.append((np.concatenate([cell, source.column(i)]), len(chain.labels[level])))
     number, _ = combine(both, len(codes) + len(source.n))
     numbers = number.astype(np.int64)
     return Placed(np.where(known, numbers[: len(codes)], -1), numbers[len(codes) :], source.n, values)
@@ -276,10 +277,6 @@ def table_estimate(release: Marginals, table: Table) -> MaxEntropyEstimate:
         for c in release.chains
     )
     return MaxEntropyEstimate(columns, release.cache, release.collection, release.estimate_parts())
-
-
-UNKNOWNS = 20_000
-"""Up to how many unknown counts, combinations times values, certainty is looked for by programs."""
 
 
 def collected_column(release: Marginals, name: str | None) -> Sensitive:

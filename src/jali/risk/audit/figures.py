@@ -1,4 +1,4 @@
-"""The figures of an audit, and how they print."""
+"""The figures of an audit, how they print, and how those of marginals are found."""
 
 from __future__ import annotations
 
@@ -251,6 +251,12 @@ def together(angel: AngelAudit) -> list[tuple[str, str]]:
 def _c(c: float) -> str:
     return "for no c" if math.isinf(c) else f"for c above {c:.4g}"
 
+
+# -- marginals: how many people an attacker links anybody to, and what maximum entropy tells him -----------------------
+#
+# Marginals have no groups. k is the largest for which they are k-link and k-combinatorially anonymous together; of the
+# sensitive values the figures are those of the worst cell under maximum entropy for an attacker who knows one person's
+# quasi-identifiers; an attacker who knows everybody's is judged when the release is made, since that needs the table.
 
 ANY = 10**9
 """A c that no ratio of people reaches: the recursive diversity is asked what it reaches, not whether it holds."""
