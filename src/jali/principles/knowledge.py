@@ -184,9 +184,7 @@ def require_single(counts: Counts, asked_by: str) -> None:
         )
 
 
-_SAME = (
-    "monotone", "monotone_for_spread_people", "monotone_for_several_values", "needs_reference", "scope", "better",
-)  # fmt: skip
+_SAME = ("monotone", "monotone_for_spread_people", "monotone_for_several_values", "needs_reference", "scope", "better")
 """In these it is what its principle is."""
 
 

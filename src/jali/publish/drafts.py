@@ -88,9 +88,7 @@ def kl_of(assigned: Assigned, data: Draft) -> float:
     values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
     there = counted(number, assigned.people)
     weight = _mean_of_batches(table, assigned.of_record)
-    return divergence(
-        LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table
-    )  # fmt: skip
+    return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table)
 
 
 def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:

@@ -246,9 +246,7 @@ def _best(principles: tuple[Principle, ...], counts: Counts) -> tuple[int, bool]
 def _as_groups(counts: Counts, value: Ints, n: Ints) -> Counts:
     """Rows of counts of the same values, each a group of its own: n is (groups, values)."""
     group, at = np.nonzero(n)
-    return Counts(
-        len(n), group, value[at], n[group, at], counts.sensitive, counts.joint, None, counts.whole or counts
-    )  # fmt: skip
+    return Counts(len(n), group, value[at], n[group, at], counts.sensitive, counts.joint, None, counts.whole or counts)
 
 
 def _together(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> bool:

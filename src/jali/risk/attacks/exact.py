@@ -290,9 +290,7 @@ def _coefficient(one: Term, other: Term, at: Row) -> int:
     return sum(x * many.get(tuple(g - n for g, n in zip(at, key, strict=True)), 0) for key, x in few.items())
 
 
-def _belief(
-    term: Term, rest: tuple[Term, Term], goal: Row, values: tuple[list[int], int], of: Row
-) -> list[Fraction]:  # fmt: skip
+def _belief(term: Term, rest: tuple[Term, Term], goal: Row, values: tuple[list[int], int], of: Row) -> list[Fraction]:
     """How likely somebody of an atom has each value, from its own histograms and those of the atoms around it."""
     (axes, last), (size, width) = values, of
     sums, total = [0] * width, 0

@@ -296,9 +296,7 @@ def _bucketing_by(
     return lambda table: _cut(table, of, split=split)
 
 
-def _batches(
-    required: tuple[Principle, ...], way: str, buckets: Callable[[Table], Ints], table: Table
-) -> Hashable:  # fmt: skip
+def _batches(required: tuple[Principle, ...], way: str, buckets: Callable[[Table], Ints], table: Table) -> Hashable:
     """Batches, each by its people in each bucket and its values, and the buckets by their combinations."""
     f, bucket = table.frequencies, buckets(table)
     batch = batches_along(table, required, np.arange(table.records)).batch if way == "curve" else (

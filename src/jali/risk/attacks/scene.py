@@ -237,9 +237,7 @@ def by_combination(chances: Chances, truth: Cells, place: Callable[[int], str]) 
     people = np.array([true.get(key, 0) for key in keys], dtype=np.int64)
     called = "combinations of quasi-identifiers"
     everybody = int(truth.size.sum())
-    return Seen(
-        chances.combination, chances.value, chances.share, people, truth.size, everybody, called, place
-    )  # fmt: skip
+    return Seen(chances.combination, chances.value, chances.share, people, truth.size, everybody, called, place)
 
 
 @dataclass(frozen=True, eq=False)
