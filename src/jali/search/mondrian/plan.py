@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, counted, starts
 from jali.core.progress import Step
-from jali.encoding.hierarchy import Hierarchy
+from jali.encoding.hierarchy import TREES, Hierarchy
 from jali.encoding.table import Column, Table
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules
@@ -68,7 +68,7 @@ def columns_of(table: Table) -> Columns:
 def under_taxonomy(column: Column) -> bool:
     """Whether a column is split along a tree; every other one is split along the order of its values."""
     recipe = None if column.hierarchy is None else column.hierarchy.recipe
-    return recipe is not None and recipe.family == "taxonomy"
+    return recipe is not None and recipe.family in TREES
 
 
 def _layout(column: Column, mask: Bools) -> tuple[Ints, Ints, Ints]:
