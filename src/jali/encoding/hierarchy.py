@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, counted, sorted_by
 from jali.core.files import content, put_content
 from jali.core.formats import any_length
-from jali.core.text import html_table
+from jali.core.text import html_table, tree_text
 from jali.encoding import values as v
 from jali.errors import HierarchyError, InputError, path_of
 
@@ -202,6 +202,13 @@ class Hierarchy:
         columns = [self.levels[i].labels.take(pa.array(m)).to_pylist() for i, m in enumerate(self.maps)]
         rows = [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
         return [row for row, value in zip(rows, columns[0], strict=True) if value is not None or "" not in columns[0]]
+
+    def tree(self, counts: Sequence[int] | None = None) -> str:
+        """The nodes as a tree in lines, the root first; `counts` are those of the values, in their order."""
+        columns = [self.levels[i].labels.take(pa.array(m)).to_pylist() for i, m in enumerate(self.maps)]
+        named = (tuple("(missing)" if text is None else text for text in path) for path in zip(*columns, strict=True))
+        paths = [path[::-1] for path in named]
+        return tree_text(paths, counts)
 
     def _repr_html_(self) -> str:
         rows = []

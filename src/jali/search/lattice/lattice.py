@@ -25,6 +25,7 @@ from jali.search.common import (
     levels_of,
     merging_never_breaks,
     require_feasible,
+    too_large,
 )
 from jali.search.gate import compare, judged, note
 from jali.search.lattice.costs import METRICS, Costing, Metric
@@ -96,10 +97,7 @@ class Lattice:
         self.top = self.roller.top
         self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
         if self.nodes > largest:
-            raise InputError(
-                f"the lattice has {self.nodes:,} nodes, too many to search",
-                do=f"drop levels or columns until there are at most {largest:,}, or partition the table instead",
-            )
+            raise too_large(table, self.nodes, largest)
         self.checked = 0
         self.monotone = all(merging_never_breaks(p, table.frequencies) for p in principles)
         one_row = table.frequencies.person is None
