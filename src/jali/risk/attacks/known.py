@@ -15,6 +15,7 @@ from jali.core.arrays import Bools, Ints
 from jali.encoding.table import Table
 from jali.principles import DistinctDiversity, KAnonymity, Safety
 from jali.principles.base import Principle, exact
+from jali.publish.checks import importance_of
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.search.gate import Trace, recorded
@@ -88,7 +89,7 @@ def _of_lattice(release: Generalized, table: Table, only: Ints) -> Known | str:
     f = table.frequencies
     size = np.bincount(f.combination, f.people, minlength=f.combinations).astype(np.int64)
     clauses = []
-    finer, complete = _rejected(lattice, method["metric"], node)
+    finer, complete = _rejected(lattice, method, node)
     for one in finer:
         parts = _parts(lattice.roller.numbers(lattice.roller.bottom, one)[0], only, size, lattice.least)
         if parts is not None:
@@ -96,15 +97,16 @@ def _of_lattice(release: Generalized, table: Table, only: Ints) -> Known | str:
     return Known(only, tuple(clauses), () if complete else (BY_COST,))
 
 
-def _rejected(lattice: Lattice, metric: Any, node: Levels) -> tuple[list[Levels], bool]:
+def _rejected(lattice: Lattice, method: Mapping[str, Any], node: Levels) -> tuple[list[Levels], bool]:
     """The coarsest nodes that must have failed, as they cost less; whether these are all that follows.
 
     A finer node never costs more, whatever the values are; by KL no other comparison is the same in every world.
     """
+    metric: Any = method["metric"]
     children = [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]
     if metric == "kl" or lattice.nodes > NODES:
         return children, False
-    costing = Costing(lattice.table)
+    costing = Costing(lattice.table, importance_of(lattice.table, method.get("importance")))
     own = (round(lattice.cost(costing, metric, node), 12), node)
     cheaper = [one for one in lattice.all_nodes() if (round(lattice.cost(costing, metric, one), 12), one) < own]
     return [one for one in cheaper if not any(other != one and below(one, other) for other in cheaper)], True
@@ -159,6 +161,7 @@ def _of_cuts(release: Release, table: Table, only: Ints) -> Known | str:
     if method["mode"] != "strict" or exact("suppress", method.get("suppress", 0)) > 0:
         return "what follows from groups of records that were divided, or from who was suppressed"
     options: Any = {name: method[name] for name in ("split", "similarity") if name in method}
+    options["importance"] = importance_of(table, method.get("importance"))
     with recorded() as trace:
         boxes = mondrian(table, release.principles, **options)
     assert boxes.group is not None  # strict
@@ -170,10 +173,12 @@ def _of_recoding(release: Release, table: Table, only: Ints) -> Known | str:
     shows = set(method["show"].values())
     if method["peel"] != "size" or exact("suppress", method["suppress"]) > 0:
         return str(method["known_algorithm"])
+    importance = importance_of(table, method.get("importance"))
     with recorded() as trace:
         found = recode_groups(
-            table, release.principles, objective=method["objective"], show="taxonomy" if "taxonomy" in shows else "set"
-        )
+            table, release.principles, objective=method["objective"], importance=importance,
+            show="taxonomy" if "taxonomy" in shows else "set",
+        )  # fmt: skip
     if found.full_domain:
         return "what follows from a full-domain generalization having been better than local recoding"
     made = _from_trace(trace, found.group, found.group, release.principles, table)
