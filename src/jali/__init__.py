@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from jali import datasets
     from jali.compare.frontier import frontier
-    from jali.encoding.builders import bands, dates, mask, suppress
+    from jali.encoding.builders import bands, dates, frequency, mask, quantiles, suppress
+    from jali.encoding.codes import grid, prefix, zip
     from jali.encoding.hierarchy import taxonomy, write_hierarchy
     from jali.errors import HierarchyError, InfeasibleError, InputError, InternalError, JaliError
     from jali.measures.measure import measure
@@ -69,8 +70,10 @@ _WHERE = {
     "check_marginals": "jali.publish.marginals",
     "conceal": "jali.publish.conceal",
     "dates": "jali.encoding.builders",
+    "frequency": "jali.encoding.builders",
     "frontier": "jali.compare.frontier",
     "generalize": "jali.publish.generalize",
+    "grid": "jali.encoding.codes",
     "inject": "jali.publish.marginals",
     "load": "jali.releases.load",
     "marginals": "jali.publish.marginals",
@@ -79,6 +82,8 @@ _WHERE = {
     "minimal": "jali.publish.generalize",
     "partition": "jali.publish.partition",
     "picture": "jali.reports.pictures",
+    "prefix": "jali.encoding.codes",
+    "quantiles": "jali.encoding.builders",
     "read": "jali.sources.tables",
     "recode": "jali.publish.partition",
     "repair": "jali.publish.repair",
@@ -87,6 +92,7 @@ _WHERE = {
     "table": "jali.sources.tables",
     "taxonomy": "jali.encoding.hierarchy",
     "write_hierarchy": "jali.encoding.hierarchy",
+    "zip": "jali.encoding.codes",
 }
 
 _MODULES = {
@@ -126,8 +132,10 @@ __all__ = [
     "datasets",
     "dates",
     "disclosure",
+    "frequency",
     "frontier",
     "generalize",
+    "grid",
     "inject",
     "load",
     "marginals",
@@ -136,7 +144,9 @@ __all__ = [
     "minimal",
     "partition",
     "picture",
+    "prefix",
     "presence",
+    "quantiles",
     "read",
     "recode",
     "repair",
@@ -145,6 +155,7 @@ __all__ = [
     "table",
     "taxonomy",
     "write_hierarchy",
+    "zip",
 ]
 
 

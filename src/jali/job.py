@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from jali.core.files import job_data
 from jali.core.progress import Step
-from jali.encoding.builders import bands, dates, mask, suppress
+from jali.encoding.builders import bands, dates, frequency, mask, quantiles, suppress
+from jali.encoding.codes import grid, prefix
+from jali.encoding.codes import zip as zip_code
 from jali.encoding.hierarchy import Builder, taxonomy
 from jali.encoding.table import Domain, Table, check_roles
 from jali.encoding.values import Kind
@@ -239,6 +242,7 @@ _FORMS: dict[Any, _Form] = {
     **dict.fromkeys((int, float, Fraction), _NUMBER),
     **dict.fromkeys((Iterable, Sequence, list, tuple), _Form("a list", lambda x: isinstance(x, list))),
     **{bool: _BOOL, Path: _FILE, Mapping: _TABLE, dict: _TABLE},
+    date: _Form("a day", lambda x: isinstance(x, date)),
 }
 _UNIONS: dict[tuple[_Form, ...], _Form] = {
     (_TEXT, _FILE): _FILE,
@@ -299,10 +303,23 @@ def section_keys(section: str) -> Mapping[str, _Form]:
     return {name: form for name, form in known.items() if name not in ("seed", "options", "resume")}
 
 
-_WORDS: dict[str, Callable[[], Builder] | None] = {"mask": mask, "dates": dates, "suppress": suppress, "auto": None}
+_SYSTEM = _any('a list of lengths, e.g. [3, 1], or a system, e.g. "icd-10"', _WIDTHS, _TEXT, _TRUE)
+_UNITS = _any('a list of units, e.g. ["week", "month"]', _TRUE, _TEXT, _list("", _TEXT))
+_BUILDERS: dict[str, tuple[Callable[..., Builder], _Form]] = {
+    "bands": (bands, _WIDTHS),
+    "mask": (mask, _TRUE),
+    "dates": (dates, _UNITS),
+    "suppress": (suppress, _TRUE),
+    "prefix": (prefix, _SYSTEM),
+    "zip": (zip_code, _Form('a country, e.g. "DE"', _TEXT.fits)),
+    "grid": (grid, _any(_WIDTHS.words, _TRUE, _WIDTHS)),
+    "frequency": (frequency, _WIDTHS),
+    "quantiles": (quantiles, _WIDTHS),
+}
+_WORDS = ("mask", "dates", "suppress", "grid", "auto")
 _HIERARCHIES: dict[str, dict[str, _Form]] = {
-    **{word: {word: _TRUE} for word in _WORDS},
-    "bands": {"bands": _WIDTHS, **options_of(bands)},
+    **{kind: {kind: form, **options_of(make)} for kind, (make, form) in _BUILDERS.items()},
+    "auto": {"auto": _TRUE},
     "taxonomy": {"taxonomy": _ROWS},
 }
 _HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'
@@ -367,14 +384,14 @@ def _advice(name: str, given: object) -> str:
 
 
 def _made(kind: str, given: Data, folder: Path) -> Builder | None:
-    if kind == "bands":
-        widths = given["bands"] if isinstance(given["bands"], list) else [given["bands"]]
-        return bands(*widths, **{key: value for key, value in given.items() if key != "bands"})
     if kind == "taxonomy":
         source = given["taxonomy"]
         return taxonomy(_path(folder, source) if isinstance(source, str) else source)
-    make = _WORDS[kind]
-    return None if make is None else make()
+    if kind == "auto":
+        return None
+    own = given[kind]
+    positional = [] if own is True else own if isinstance(own, list) else [own]
+    return _BUILDERS[kind][0](*positional, **{key: value for key, value in given.items() if key != kind})
 
 
 def _options(place: str, section: str, given: Data, folder: Path) -> dict[str, Any]:

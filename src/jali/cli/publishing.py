@@ -112,6 +112,13 @@ def note_reading(table: Table) -> None:
     chosen = [c.name for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen]
     if chosen:
         shared.note(f"jali chose the hierarchy of {', '.join(chosen)}; see jali hierarchy")
+    made = {c.name: c.hierarchy for c in table.quasi if c.hierarchy is not None and c.hierarchy.chosen}
+    intervals = [name for name, one in made.items() if one.recipe is not None and one.recipe.family == "bands"]
+    if intervals:
+        shared.note(f"numbers are shown as intervals in {', '.join(intervals)}: where they are codes, choose another")
+    for name, one in made.items():
+        if one.note:
+            shared.note(f"{name}: {one.note}")
     if table.person_name is None:
         shared.note("one row per person is assumed; name a person column if that is not so")
 
@@ -151,28 +158,39 @@ def _row(node: Node) -> list[str]:
 @shared.job_argument
 @click.argument("column", metavar="COLUMN")
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to; by default stdout.")
+@click.option("--tree", is_flag=True, help="Print the hierarchy as a tree; with -o the file is written too.")
+@click.option("--counts", is_flag=True, help="With --tree: how many rows each node has.")
 @shared.overwrite_option
 @shared.quiet_option
 @shared.show_values_option
-def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -> None:
-    """Write the hierarchy of a column as CSV.
+def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts: bool, overwrite: bool) -> None:
+    """Write the hierarchy of a column as CSV, or show it as a tree.
 
     COLUMN is a quasi-identifier of the job. The form is that of ARX: a row per value, a column per level, no header.
     Edit it and name it in the job: { taxonomy = "FILE" }.
     """
+    from jali.core.arrays import counted
     from jali.core.formats import has_formula
     from jali.encoding.hierarchy import hierarchy_text
 
     loaded = shared.load_job(job)
     if output is not None:
         shared.reserve_file(output, overwrite=overwrite)
-    found = loaded.table().hierarchy(column)
-    if not found.declared:
+    if counts and not tree:
+        raise InputError("--counts goes with --tree", do="add --tree")
+    table = loaded.table()
+    found = table.hierarchy(column)
+    if counts or not found.declared:
         shared.note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
+    if found.note:
+        shared.note(f"{column}: {found.note}")
     text = hierarchy_text(found)
     if output is not None:
         put_content(output, text, overwrite=overwrite)
-    else:
+    if tree:
+        held = counted(table[column].codes, table.multiplicity, len(found.maps[0])).tolist() if counts else None
+        click.echo(found.tree(held), nl=False)
+    elif output is None:
         click.echo(text, nl=False)
     labels = (label for level in found.levels for label in level.texts() if label is not None)
     if has_formula(labels):
@@ -191,7 +209,8 @@ output = "release"
 # A column that is named nowhere never leaves the building. Uncomment each one that is to be published, once.
 
 [quasi]               # what an attacker may know; instead of "auto" also
-                      # "mask", "dates", "suppress", {{ bands = [5, 10, 20] }}, {{ taxonomy = "file.csv" }}
+                      # "mask", "dates", "suppress", {{ bands = [5, 10, 20] }}, {{ zip = "DE" }},
+                      # {{ prefix = "icd-10" }}, {{ taxonomy = "file.csv" }}
 {quasi}
 
 [sensitive]           # what nobody should learn about a person

@@ -207,8 +207,11 @@ def covered_share(rows: NDArray[Any], covered: NDArray[Any], values: int) -> flo
     return float(rows @ (covered - 1)) / float(rows.sum()) / max(values - 1, 1)
 
 
-def loss(shares: Collection[float]) -> float:
-    """ARX's loss: the geometric mean over columns of 1 + the share of values covered, minus 1."""
+def loss(shares: Collection[float], weights: Sequence[float] | None = None) -> float:
+    """ARX's loss: the geometric mean over columns of 1 + the share of values covered, minus 1; it may be weighted."""
+    if weights is not None:
+        logs = [weight * math.log1p(share) for weight, share in zip(weights, shares, strict=True)]
+        return math.expm1(math.fsum(logs) / math.fsum(weights))
     return float(math.prod(1.0 + share for share in shares) ** (1.0 / len(shares)) - 1.0)
 
 

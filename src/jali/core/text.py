@@ -200,3 +200,39 @@ def document(title: str, body: Html, *, edition: str) -> str:
         ]), "\n",
     )  # fmt: skip
     return f"<!DOCTYPE html>\n{element('html', head, element('body', body, class_=edition), lang='en')}\n"
+
+
+def tree_text(paths: Sequence[Sequence[str]], counts: Sequence[int] | None = None) -> str:
+    """A tree in lines, from the path to each of its leaves; a node that repeats its parent's name is left out.
+
+    With counts, one of each a leaf, every node has the sum of its leaves.
+
+    >>> print(tree_text([("*", "fruit", "fig"), ("*", "fruit", "plum"), ("*", "salt", "salt")], [2, 1, 4]), end="")
+    *  7
+    ├─ fruit  3
+    │  ├─ fig  2
+    │  └─ plum  1
+    └─ salt  4
+    """
+    lines: list[str] = []
+
+    def draw(leaves: list[int], depth: int, first: str, others: str) -> None:
+        name = paths[leaves[0]][depth]
+        total = "" if counts is None else f"  {sum(counts[leaf] for leaf in leaves):,}"
+        lines.append(f"{first}{' '.join(printable(name).split()) or '(blank)'}{total}\n")
+        below: list[list[int]] = [leaves]
+        while depth + 1 < len(paths[leaves[0]]) and len(below) == 1 and paths[below[0][0]][depth] == name:
+            depth += 1
+            parts: dict[str, list[int]] = {}
+            for leaf in leaves:
+                parts.setdefault(paths[leaf][depth], []).append(leaf)
+            below = list(parts.values())
+        if paths[below[0][0]][depth] == name and len(below) == 1:
+            return
+        for part in below:
+            last = part is below[-1]
+            draw(part, depth, others + ("└─ " if last else "├─ "), others + ("   " if last else "│  "))
+
+    if paths:
+        draw(list(range(len(paths))), 0, "", "")
+    return "".join(lines)

@@ -1,201 +1,26 @@
-"""Hierarchies as people write them: bands, mask, dates, suppress; and what a column gets that has none."""
+"""Hierarchies as people write them: mask, suppress, frequency; what a column gets that has none; and their names."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from dataclasses import dataclass
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats
+from jali.core.arrays import Bools, Ints
 from jali.encoding import values as v
-from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Level, Recipe, Step, by_label, from_steps, plain
-from jali.errors import HierarchyError, InputError
-
-Number = int | float | Fraction
-
-MOST_DECLARED = 10_000_000
-_EXACT = 2**53  # whole numbers up to here are exact as floats
-
-
-@dataclass(frozen=True)
-class Bands(Builder):
-    """Numbers into bands of the given widths, each a multiple of the one before."""
-
-    judges_groups: ClassVar[bool] = True
-
-    widths: tuple[Number, ...]
-    origin: Number = 0
-    low: Number | None = None
-    high: Number | None = None
-    chosen: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.widths:
-            raise HierarchyError("bands() needs at least one width", do="e.g. bands(5, 10, 20)")
-        widths = [_exact("a width of bands()", w) for w in self.widths]
-        for name in ("origin", "low", "high"):
-            if getattr(self, name) is not None:
-                _exact(f"{name} of bands()", getattr(self, name))
-        if min(widths) <= 0:
-            raise HierarchyError("the widths of bands() must be positive", got=self._args())
-        for finer, coarser in itertools.pairwise(widths):
-            if coarser <= finer or (coarser / finer).denominator != 1:
-                multiple = finer * max(round(coarser / finer), 2)
-                raise HierarchyError(
-                    "each width of bands() must be a multiple of the one before",
-                    got=self._args(),
-                    do=f"change {plain(coarser)} to {plain(multiple)} or another multiple of {plain(finer)}",
-                )
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise HierarchyError("bands(): low is above high", got=f"low={self.low}, high={self.high}")
-
-    def _args(self) -> str:
-        return ", ".join(plain(_exact("width", w)) for w in self.widths)
-
-    @property
-    def _recipe(self) -> Recipe:
-        low, high = (None if x is None else _exact("a bound of bands()", x) for x in (self.low, self.high))
-        widths = tuple(_exact("width", width) for width in self.widths)
-        return Recipe("bands", widths, _exact("origin", self.origin), low, high)
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> Bands:
-        """The builder of this recipe."""
-        widths = tuple(_number(width) for width in recipe.widths)
-        low, high = (None if x is None else _number(x) for x in (recipe.low, recipe.high))
-        return cls(widths, _number(recipe.origin), low, high)
-
-    def typed(self, column: str, present: pa.Array) -> pa.Array:
-        """The values as numbers."""
-        present = _spelt(present, pa.int64())
-        if v.kind_of(present) != "number":
-            raise HierarchyError(
-                f'bands() of column "{column}" needs numbers',
-                got=f"{v.kind_of(present)} values",
-                do="use dates(), mask(), suppress() or a taxonomy",
-            )
-        return present
-
-    def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
-        """All whole numbers between `low` and `high` where both are given, else the numbers that occur."""
-        occurring = v.ordered(present)
-        found = _numbers(occurring)
-        low = -math.inf if self.low is None else float(self.low)
-        high = math.inf if self.high is None else float(self.high)
-        outside = (found < low) | (found > high)
-        if outside.any():
-            raise HierarchyError(
-                f'column "{column}" has a value outside the declared bounds',
-                got=f"low={self.low}, high={self.high}",
-                do="widen the bounds of bands() or correct the value",
-                value=occurring[int(np.argmax(outside))].as_py(),
-            )
-        if self.low is None or self.high is None or not v.is_whole(occurring):
-            return occurring, False
-        first, last = math.ceil(_exact("low", self.low)), math.floor(_exact("high", self.high))
-        if last - first >= MOST_DECLARED:
-            raise HierarchyError(
-                f'bands() of column "{column}": more than {MOST_DECLARED:,} declared values',
-                do="leave out low and high",
-            )
-        declared = pa.array(np.arange(first, last + 1), pa.int64())
-        missing = [pa.nulls(1, pa.int64())] if occurring.null_count else []
-        return pa.concat_arrays([declared, *missing]), True
-
-    def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
-        """One level per width, then the root."""
-        recipe = self._recipe
-        whole = v.is_whole(values) and all(x.denominator == 1 for x in (recipe.origin, *recipe.widths))
-        steps = [_step(column, values, recipe.origin, width, whole=whole) for width in recipe.widths]
-        return from_steps(
-            column, v.texts(values), steps, declared=declared, chosen=self.chosen, recipe=recipe, whole=whole
-        )
-
-
-def _spelt(present: pa.Array, empty: pa.DataType) -> pa.Array:
-    """Texts as what they spell; where all are missing, missing values of a type."""
-    if v.kind_of(present) != "text":
-        return present
-    return v.inferred(present) if len(present.drop_null()) else pa.nulls(len(present), empty)
-
-
-def _step(column: str, values: pa.Array, origin: Fraction, width: Fraction, *, whole: bool) -> Step:
-    """One level of bands; the missing value is a node of its own."""
-    missing = values.is_null().to_numpy(zero_copy_only=False)
-    scale = math.lcm(origin.denominator, width.denominator)
-    begin, wide = int(origin * scale), int(width * scale)
-    bands, of = np.unique(_band(column, values.drop_null(), begin, wide, scale), return_inverse=True)
-    if len(bands) and (max(-int(bands[0]), int(bands[-1])) + 2) * wide + abs(begin) >= 2**62:
-        bands = bands.astype(object)
-    low = begin + bands * wide
-    high = low + wide - (1 if whole else 0)
-    nodes = np.full(len(values), len(bands), dtype=np.int32)
-    nodes[~missing] = of.reshape(-1)
-    close = "]" if whole else ")"
-    labels = pc.binary_join_element_wise("[", _texts(low, scale), ", ", _texts(high, scale), close, "")
-    lows, highs = (np.asarray(bound / scale, dtype=np.float64) for bound in (low, high))
-    if missing.any():
-        labels = pa.concat_arrays([labels, pa.nulls(1, pa.string())])
-        lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-    return nodes, Level(labels, lows, highs)
-
-
-def _band(column: str, numbers: pa.Array, begin: int, wide: int, scale: int) -> NDArray[Any]:
-    """The number of each value's band, exact at the edges: 0.3 lies in [0.3, 0.4) whatever floats make of 3 · 0.1.
-
-    Where a value equals the float nearest to an edge, its decimal form is the edge (up to 15 digits), so comparing
-    with that float decides as comparing the decimals would.
-    """
-    found = _numbers(numbers)
-    largest = float(np.abs(found).max(initial=0))
-    if v.is_whole(numbers):
-        if (largest + 1) * scale + abs(begin) + wide < 2**62:
-            exact: NDArray[Any] = numbers.cast(pa.int64()).to_numpy()
-        else:
-            exact = np.array([int(x) for x in numbers.to_pylist()], dtype=object)
-        return np.asarray((exact * scale - begin) // wide)
-    band = np.floor((found * scale - begin) / wide)
-    if largest * scale + wide + abs(begin) >= _EXACT:
-        raise HierarchyError(
-            f'bands() of column "{column}": bands this narrow cannot be told apart so far from 0',
-            do="choose wider bands or round the numbers",
-        )
-    for _ in range(2):  # the division may be off by one band either way
-        band += found >= (begin + (band + 1) * wide) / scale
-        band -= found < (begin + band * wide) / scale
-    return band.astype(np.int64)
-
-
-def _texts(numerators: NDArray[Any], scale: int) -> pa.Array:
-    if scale == 1:
-        return pa.array([str(n) for n in numerators]) if numerators.dtype == object else v.texts(pa.array(numerators))
-    return pa.array(np.asarray(numerators / scale, dtype=np.float64)).cast(pa.string())
-
-
-def _numbers(values: pa.Array) -> Floats:
-    found = v.numbers(values)
-    assert found is not None  # typed() saw to it
-    return found
-
-
-def _exact(name: str, number: Number) -> Fraction:
-    if isinstance(number, np.generic):
-        number = number.item()
-    if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
-        raise HierarchyError(f"{name} must be a finite number", got=repr(number))
-    return number if isinstance(number, Fraction) else Fraction(str(number))
-
-
-def _number(exact: Fraction) -> Number:
-    return int(exact) if exact.denominator == 1 else float(exact)
-
+from jali.encoding.calendar import AGES, UNITS, Dates, day_of
+from jali.encoding.codes import COUNTRIES, SYSTEMS, Grid, Prefix, Zip
+from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Recipe, by_label, from_steps
+from jali.encoding.intervals import Bands, Counted, Number, Quantiles, nice
+from jali.errors import HierarchyError, InputError, listed
 
 LONGEST_MASKED = 100
 """Characters of the longest value that mask() takes: each is a level."""
@@ -205,11 +30,9 @@ LONGEST_MASKED = 100
 class Suppress(Builder):
     """Keep the value or show `*`."""
 
-    chosen: bool = False
-
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """Two levels: the values and the root."""
-        return from_steps(column, v.texts(values), [], declared=declared, chosen=self.chosen, recipe=Recipe("suppress"))
+        return from_steps(column, v.texts(values), [], declared=declared, recipe=Recipe("suppress"))
 
 
 @dataclass(frozen=True)
@@ -249,108 +72,171 @@ def _masked(texts: pa.Array, lengths: NDArray[np.int32], hidden: int) -> pa.Arra
     return v.put_back(parts, order)
 
 
+RARE = "(rare)"
+
+
 @dataclass(frozen=True)
-class Dates(Builder):
-    """Days into months, quarters, years and decades."""
+class Frequency(Builder):
+    """Rare values together, until each that is left has at least a number of rows."""
 
-    chosen: bool = False
+    counts_rows: ClassVar[bool] = True
 
-    def typed(self, column: str, present: pa.Array) -> pa.Array:
-        """The values as dates."""
-        present = _spelt(present, pa.date32())
-        if v.kind_of(present) != "date":
-            raise HierarchyError(
-                f'dates() of column "{column}" needs dates', do="write them as 2020-05-17, or use mask()"
-            )
-        return present
+    least: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.least or any(isinstance(k, bool) or not isinstance(k, int) or k < 2 for k in self.least):
+            raise HierarchyError("frequency() needs whole numbers of at least 2", do="e.g. frequency(5) or (5, 50)")
+        if list(self.least) != sorted(set(self.least)):
+            raise HierarchyError("the numbers of frequency() must become larger", got=str(self.least))
+
+    @property
+    def recipe(self) -> Recipe:
+        """Its arguments: which values are rare is not in it."""
+        return Recipe("frequency", tuple(map(Fraction, self.least)))
+
+    def counted(self, column: str, values: pa.Array, rows: Ints) -> Builder:
+        """A level for each number: the values with fewer rows are one node, with more values while it has too few."""
+        texts = v.texts(values)
+        label = RARE
+        while int(pc.index(texts, label).as_py()) >= 0:
+            label = f"({label})"
+        steps = []
+        for least in self.least:
+            rare = _rare(rows, least)
+            if rare.any() and not rare.all():
+                steps.append(by_label(pc.if_else(pa.array(rare), label, texts)))
+        return Counted(self.recipe, tuple(steps))
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
-        """Day (where values have a time of day), month, quarter, year, decade, then the root."""
-        timed = not v.is_whole(values)
-        day = values.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
-        units = ("day", "month", "quarter", "year", "decade")[0 if timed else 1 :]
-        steps = [_calendar(day, unit, timed=timed) for unit in units]
-        return from_steps(
-            column,
-            v.texts(values),
-            steps,
-            declared=declared,
-            chosen=self.chosen,
-            recipe=Recipe("dates"),
-            whole=not timed,
-        )
+        """As if every value were in one row."""
+        return self.counted(column, values, np.ones(len(values), dtype=np.int64)).build(column, values)
 
 
-_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+def _rare(rows: Ints, least: int) -> Bools:
+    """The values with fewer rows than this, and while they have fewer together, the next one; of equals the first."""
+    order = np.argsort(rows, kind="stable")
+    upto = np.cumsum(rows[order])
+    few = int((rows < least).sum())
+    if few:
+        few = max(few, int(np.searchsorted(upto, least)) + 1)
+    rare = np.zeros(len(rows), dtype=bool)
+    rare[order[:few]] = True
+    return rare
 
 
-def _calendar(day: pa.Array, unit: str, *, timed: bool) -> Step:
-    """The level of a calendar unit: its last day ends it, or the next day's beginning where values have a time."""
-    days = day.to_numpy(zero_copy_only=False).astype("datetime64[D]")
-    if unit == "day":
-        first, after = days, days + np.timedelta64(1, "D")
-    else:
-        width = _MONTHS[unit]
-        month = days.astype("datetime64[M]")
-        count = month.astype(np.int64)  # months since 1970, the first of a decade
-        start = (month - (count % width).astype("timedelta64[M]")).astype("datetime64[M]")
-        first, after = (d.astype("datetime64[D]") for d in (start, start + np.timedelta64(width, "M")))
-    nodes, level = by_label(_calendar_label(pa.array(first).cast(pa.date32()), unit))
-    at = np.zeros(len(level), dtype=np.int64)
-    at[nodes] = np.arange(len(nodes))
-    low, high = (np.where(np.isnat(d), np.nan, d.astype(np.float64))[at] for d in (first, after))
-    return nodes, Level(level.labels, low, high if timed else high - 1)
-
-
-def _calendar_label(first: pa.Array, unit: str) -> pa.Array:
-    year = pc.year(first).cast(pa.string())
-    if unit == "quarter":
-        return pc.binary_join_element_wise(year, pc.quarter(first).cast(pa.string()), "-Q")
-    if unit == "decade":
-        return pc.binary_join_element_wise(year, "s", "")
-    return pc.strftime(first, {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}[unit])
+# -- what a column gets that has none ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Automatic(Builder):
-    """What a column gets that has no hierarchy: bands that double for numbers, dates for dates, else suppress."""
+    """What a column gets that has no hierarchy: by the kind of its values, and by what they look like."""
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
-        """Whatever fits the values; the release says that it was chosen."""
-        return _choice(values).build(column, values, declared=declared)
+        """Whatever fits the values, without levels that change nothing; the release says that it was chosen."""
+        builder, note = _choice(column, values)
+        made = builder.build(column, values, declared=declared)
+        kept = _telling(made)
+        if len(kept) < made.height - 1:
+            made = _only(builder, made, kept).build(column, values, declared=declared)
+        return replace(made, chosen=True, note=note if made.height > 1 else "")
+
+
+def _telling(made: Hierarchy) -> list[int]:
+    """The levels between values and root that join some values of the level below, and not all."""
+    return [i for i in range(1, made.height) if 1 < len(made.levels[i]) < len(made.levels[i - 1])]
+
+
+def _only(builder: Builder, made: Hierarchy, kept: list[int]) -> Builder:
+    """The builder with some of its levels; those of a code system or a country stay together."""
+    if not kept:
+        return Suppress()
+    match builder:
+        case Bands():
+            return replace(builder, widths=tuple(builder.widths[i - 1] for i in kept))
+        case Grid():
+            return replace(builder, widths=tuple(builder.widths[i - 1] for i in kept))
+        case Prefix(lengths=lengths) if lengths:
+            return replace(builder, lengths=tuple(lengths[i - 1] for i in kept))
+        case Dates():
+            units = ("day", *UNITS[2:])[0 if not made.whole else 1 :]
+            return Dates(tuple(units[i - 1] for i in kept))
+    return builder
 
 
 FEWEST_BANDED = 6
 """Distinct numbers from which on a column gets bands rather than keep-or-hide."""
+_CODED = 4
+"""Digits from which on numbers that all have as many may be codes."""
+_PLACE = re.compile(r"(?i)(.*[^a-z])?(lat|lon|lng|long|latitude|longitude|breite|l(ae|ä)nge|laengengrad|breitengrad)")
+_PAIRED = re.compile(r"-?[0-9]{1,3}\.[0-9]+ *[,;] *-?[0-9]{1,3}\.[0-9]+")
+_ICD = re.compile(r"[A-Z][0-9]{2}(\.[0-9]{1,2})?")
+_NUTS = re.compile(r"[A-Z]{2}[0-9A-Z]{1,3}")
 
 
-def _choice(values: pa.Array) -> Builder:
-    kind = v.kind_of(values)
-    if kind == "date" and len(values.drop_null()):
-        return Dates(chosen=True)
-    if kind != "number" or len(values.drop_null()) < FEWEST_BANDED:
-        return Suppress(chosen=True)
-    found = v.numbers(values)
+def _choice(column: str, values: pa.Array) -> tuple[Builder, str]:
+    """The builder that fits a column, and what its holder should check."""
+    known, kind = values.drop_null(), v.kind_of(values)
+    if kind == "date" and len(known):
+        return Dates(), ""
+    if kind == "text":
+        return _of_texts([text for text in known.to_pylist() if text])
+    if kind != "number" or len(known) < FEWEST_BANDED:
+        return Suppress(), ""
+    found = v.numbers(known)
     assert found is not None  # the kind says so
-    width = _round_width((float(np.nanmax(found)) - float(np.nanmin(found))) / 32, whole=v.is_whole(values))
-    return Bands(tuple(width * 2**step for step in range(5)), chosen=True)
+    least, most = float(found.min()), float(found.max())
+    if _PLACE.fullmatch(column) and least >= -180 and most <= 180 and not v.is_whole(known):
+        return Grid(), ""
+    width = nice((most - least) / 32)
+    width = max(width, Fraction(2)) if v.is_whole(known) else width
+    widths = tuple(int(w) if w.denominator == 1 else w for w in (width * 2**step for step in range(5)))
+    digits = len(str(int(least)))
+    coded = (
+        v.is_whole(known) and least > 0 and digits == len(str(int(most))) >= _CODED and not 1800 <= least <= most < 2100
+    )
+    note = f"all its numbers have {digits} digits: if they are codes, use prefix, zip or mask instead" if coded else ""
+    return Bands(widths), note
 
 
-def _round_width(width: float, *, whole: bool) -> Number:
-    """A width people would choose: 1, 2 or 5 times a power of ten, not below the given one."""
-    power = Fraction(10) ** math.floor(math.log10(width))
-    nice = next(m * power for m in (1, 2, 5, 10) if float(m * power) >= width * (1 - 1e-12))
-    if whole:
-        nice = max(nice, Fraction(2))
-    return int(nice) if nice.denominator == 1 else nice
+def _of_texts(texts: Sequence[str]) -> tuple[Builder, str]:
+    """The builder that fits words, codes or places; keep-or-hide for words."""
+    if len(texts) < 2:
+        return Suppress(), ""
+
+    def all_are(pattern: re.Pattern[str]) -> bool:
+        return all(pattern.fullmatch(text) for text in texts)
+
+    for country in ("UK", "CA", "NL"):
+        if all_are(COUNTRIES[country].pattern):
+            return Zip(country), f"its values look like postal codes ({country})"
+    if all_are(_ICD) and any("." in text for text in texts):
+        return Prefix(system="icd-10"), "its values look like codes of ICD-10"
+    if all_are(SYSTEMS["atc"].pattern) and any(len(text) == 7 for text in texts):
+        return Prefix(system="atc"), "its values look like ATC codes"
+    if all_are(_NUTS) and all(any(c.isdigit() for c in text) for text in texts):
+        return Prefix(system="nuts"), "its values look like NUTS codes"
+    if all_are(_PAIRED):
+        return Grid(), "its values look like coordinates"
+    digits = {len(text) if text.isascii() and text.isdigit() else 0 for text in texts}
+    if len(digits) == 1 and (length := digits.pop()) > 2:
+        lengths = (3, 2, 1) if length > 3 else tuple(range(length - 1, 0, -1))
+        return Prefix(lengths), f"its values are codes of {length} digits: if they are postal codes, name zip(country)"
+    return Suppress(), ""
 
 
-def bands(*widths: Number, origin: Number = 0, low: Number | None = None, high: Number | None = None) -> Builder:
+# -- as people call them ----------------------------------------------------------------------------------------
+
+
+def bands(
+    *widths: Number, origin: Number = 0, low: Number | None = None, high: Number | None = None,
+    bottom: Number | None = None, top: Number | None = None,
+) -> Builder:  # fmt: skip
     """Numbers into [0, 4], [5, 9], …: one level per width, each a multiple of the one before.
 
-    `origin` is where a band begins; `low` and `high` declare the domain of whole numbers.
+    `origin` is where a band begins; `low` and `high` declare the domain of whole numbers. From `top` on all numbers are
+    one band, `90+`, and so are those below `bottom`; without widths the numbers between stay as they are.
     """
-    return Bands(widths, origin, low, high)
+    return Bands(widths, origin, low, high, bottom, top)
 
 
 def mask() -> Builder:
@@ -358,13 +244,61 @@ def mask() -> Builder:
     return Mask()
 
 
-def dates() -> Builder:
-    """Days into months, quarters, years, decades, `*`."""
-    return Dates()
+def dates(
+    *units: str, ages: Number | Iterable[Number] = (), on: str | dt.date | None = None, top: int | None = 90
+) -> Builder:
+    """Days into months, quarters, years, decades, `*`; or into the given units, "week" among them.
+
+    With `on`, dates of birth become the ages that people have on that day, in bands of the widths `ages`; from `top` on
+    they are one band.
+    """
+    day = day_of(on)
+    widths = listed(ages)
+    widths = (ages,) if widths is None else widths
+    return Dates(units, widths or AGES if day is not None else widths, day, None if day is None else top)
 
 
 def suppress() -> Builder:
     """The value itself, or `*`."""
+    return Suppress()
+
+
+def frequency(*least: int) -> Builder:
+    """Values with fewer rows than this together as one, a level per number; reads how often each value occurs."""
+    return Frequency(least)
+
+
+def quantiles(
+    *parts: int, step: Number | None = None, low: Number | None = None, high: Number | None = None
+) -> Builder:
+    """Numbers into this number of intervals with about equally many rows each; reads how often each value occurs.
+
+    Intervals are cut at multiples of `step`, by default about a hundredth of the range; the first begins at `low` and
+    the last ends at `high`, by default rounded outward.
+    """
+    return Quantiles(parts, step, low, high)
+
+
+def of_recipe(recipe: Recipe) -> Builder:
+    """The builder that a recipe names, but for a taxonomy; HierarchyError where there is none like it."""
+    numbers = tuple(int(n) if n.denominator == 1 else float(n) for n in recipe.widths)
+    match recipe.family:
+        case "bands":
+            return Bands.of(recipe)
+        case "dates":
+            return Dates.of(recipe)
+        case "mask":
+            return Mask()
+        case "prefix":
+            return Prefix.of(recipe)
+        case "zip":
+            return Zip(", ".join(recipe.words))
+        case "grid":
+            return Grid(numbers)
+        case "frequency":
+            return Frequency(numbers)  # type: ignore[arg-type]  # it refuses fractions
+        case "quantiles":
+            return Quantiles(numbers, recipe.step, recipe.low, recipe.high)  # type: ignore[arg-type]  # likewise
     return Suppress()
 
 

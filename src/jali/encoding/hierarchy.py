@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, counted, sorted_by
 from jali.core.files import content, put_content
 from jali.core.formats import any_length
-from jali.core.text import html_table
+from jali.core.text import html_table, tree_text
 from jali.encoding import values as v
 from jali.errors import HierarchyError, InputError, path_of
 
@@ -32,12 +32,25 @@ ROOT = "*"
 SHOWN = 8
 """So many labels of a level are shown in a notebook."""
 
-Family = Literal["bands", "mask", "dates", "suppress", "taxonomy"]
+Family = Literal[
+    "bands", "mask", "dates", "suppress", "taxonomy", "prefix", "zip", "frequency", "quantiles", "grid"
+]  # fmt: skip
 FAMILIES: tuple[Family, ...] = get_args(Family)
-WITHOUT_ARGUMENTS: tuple[Family, ...] = ("mask", "dates", "suppress")
-_BANDS = re.compile(
-    r"bands\(([^=]+?)" + "".join(rf"(?:, {name}=([^,=]+))?" for name in ("origin", "low", "high")) + r"\)"
-)
+TREES: frozenset[Family] = frozenset({"taxonomy", "prefix", "zip", "frequency"})
+"""Families whose nodes are no runs of values in order: groups are cut along their tree."""
+COUNTED: frozenset[Family] = frozenset({"frequency", "quantiles"})
+"""Families whose levels follow from how many rows have each value."""
+_NUMBERED: tuple[Family, ...] = ("bands", "dates", "prefix", "frequency", "quantiles", "grid")
+_WORDED: tuple[Family, ...] = ("dates", "prefix", "zip")
+_NUMBERS = ("origin", "low", "high", "bottom", "top", "step")
+_OPTIONS: dict[Family, tuple[str, ...]] = {
+    "bands": ("origin", "low", "high", "bottom", "top"),
+    "dates": ("top", "on"),
+    "prefix": ("separator",),
+    "quantiles": ("low", "high", "step"),
+}
+_NUMBER = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?")
+_WORD = re.compile(r"[A-Za-z0-9-]+")
 
 
 @dataclass(frozen=True)
@@ -45,18 +58,25 @@ class Recipe:
     """A builder and its arguments, as a value; its text, `bands(5, 10, 20)`, is what people read."""
 
     family: Family
-    widths: tuple[Fraction, ...] = ()  # of bands
+    widths: tuple[Fraction, ...] = ()  # numbers: widths of bands, lengths of prefixes, people of frequencies, …
     origin: Fraction = Fraction(0)  # of bands
-    low: Fraction | None = None  # of bands
-    high: Fraction | None = None  # of bands
+    low: Fraction | None = None
+    high: Fraction | None = None
     source: str | None = None  # of a taxonomy: the name of its file; never published
+    words: tuple[str, ...] = ()  # units of dates, a code system, a country
+    bottom: Fraction | None = None
+    top: Fraction | None = None
+    step: Fraction | None = None  # of quantiles
+    on: str | None = None  # of dates: the day at which ages are told
+    separator: str | None = None  # of prefixes
 
     def __str__(self) -> str:
         if self.family == "taxonomy":
             return "taxonomy" if self.source is None else f"taxonomy({self.source})"
-        named = (("origin", self.origin or None), ("low", self.low), ("high", self.high))
-        options = [f"{name}={plain(number)}" for name, number in named if number is not None]
-        return f"{self.family}({', '.join([*map(plain, self.widths), *options])})"
+        named = [(name, getattr(self, name)) for name in (*_NUMBERS, "on", "separator")]
+        named[0] = ("origin", self.origin or None)
+        options = [f"{name}={x if isinstance(x, str) else plain(x)}" for name, x in named if x is not None]
+        return f"{self.family}({', '.join([*self.words, *map(plain, self.widths), *options])})"
 
     @classmethod
     def read(cls, text: str) -> Recipe | None:
@@ -65,16 +85,25 @@ class Recipe:
         >>> Recipe.read("bands(5, 10, low=0.5)") == Recipe("bands", (Fraction(5), Fraction(10)), low=Fraction(1, 2))
         True
         """
-        if not text:
-            return None
-        known = {str(recipe): recipe for recipe in (cls(family) for family in (*WITHOUT_ARGUMENTS, "taxonomy"))}
-        if text in known:
-            return known[text]
-        if (call := _BANDS.fullmatch(text)) is None:
+        if not text or text == "taxonomy":
+            return cls("taxonomy") if text else None
+        name, _, inside = text.removesuffix(")").partition("(")
+        family = next((known for known in FAMILIES if known == name and known != "taxonomy"), None)
+        if family is None:
             raise ValueError("no hierarchy is made like this")
-        widths, origin, low, high = call.groups()
-        low, high = (None if bound is None else Fraction(bound) for bound in (low, high))
-        return cls("bands", tuple(map(Fraction, widths.split(", "))), Fraction(origin or 0), low, high)
+        parts = [part.partition("=") for part in inside.split(", ")] if inside else []
+        bare = [part for part, sign, _ in parts if not sign]
+        given: dict[str, Any] = {part: value for part, sign, value in parts if sign}
+        numbers = [part for part in bare if _NUMBER.fullmatch(part)]
+        words = [part for part in bare if part not in numbers and _WORD.fullmatch(part)]
+        known = set(given) <= set(_OPTIONS.get(family, ()))
+        if not known or (numbers and family not in _NUMBERED) or (words and family not in _WORDED):
+            raise ValueError("no hierarchy is made like this")
+        given |= {part: Fraction(value) for part, value in given.items() if part in _NUMBERS}
+        made = cls(family, tuple(map(Fraction, numbers)), words=tuple(words), **given)
+        if str(made) != text or (family == "bands" and made == cls("bands")):
+            raise ValueError("no hierarchy is made like this")
+        return made
 
 
 def plain(number: Fraction) -> str:
@@ -109,6 +138,7 @@ class Hierarchy:
     chosen: bool = False  # whether jali chose it because none was given
     recipe: Recipe | None = None  # None where no builder made it
     whole: bool = True  # whether intervals hold whole numbers (or days): [20, 29]; otherwise [20, 30)
+    note: str = ""  # what its holder should check, where jali chose it
     parents: tuple[NDArray[np.int32], ...] = field(init=False)  # parents[level][node] → node one level up
 
     def __post_init__(self) -> None:
@@ -173,6 +203,13 @@ class Hierarchy:
         rows = [tuple("" if text is None else text for text in row) for row in zip(*columns, strict=True)]
         return [row for row, value in zip(rows, columns[0], strict=True) if value is not None or "" not in columns[0]]
 
+    def tree(self, counts: Sequence[int] | None = None) -> str:
+        """The nodes as a tree in lines, the root first; `counts` are those of the values, in their order."""
+        columns = [self.levels[i].labels.take(pa.array(m)).to_pylist() for i, m in enumerate(self.maps)]
+        named = (tuple("(missing)" if text is None else text for text in path) for path in zip(*columns, strict=True))
+        paths = [path[::-1] for path in named]
+        return tree_text(paths, counts)
+
     def _repr_html_(self) -> str:
         rows = []
         for level, nodes in enumerate(self.levels):
@@ -210,6 +247,7 @@ class Builder(ABC):
 
     reads_text: ClassVar[bool] = False  # whether a file's column is read as text, so that 01234 keeps its zero
     judges_groups: ClassVar[bool] = False  # whether a sensitive column is judged by the first level's groups
+    counts_rows: ClassVar[bool] = False  # whether its levels follow from how many rows have each value
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values that occur, each in its place, as the kind that this hierarchy works on."""
@@ -218,6 +256,10 @@ class Builder(ABC):
     def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
         """The distinct values of the column in order (the missing one last), and whether they were declared."""
         return v.ordered(present), False
+
+    def counted(self, column: str, values: pa.Array, rows: Ints) -> Builder:
+        """The builder once it is known how many rows have each value, for those that count them."""
+        return self
 
     @abstractmethod
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:

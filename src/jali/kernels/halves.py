@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints
-from jali.kernels import DIGITS
+from jali.kernels import DIGITS, ONE
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import heapsort
 
-TREE, VALUES, OFFSET, WIDTH = range(4)
+TREE, VALUES, OFFSET, WIDTH, IMPORTANCE = range(5)
 NODE, LEAVES = range(2)
 
 
@@ -29,7 +29,7 @@ class Ground(NamedTuple):
 
     combination: NDArray[np.int32]  # (people,)
     place: NDArray[np.int32]  # (columns, combinations)
-    column: Ints  # (4, columns): whether it has a tree, its values, where its nodes begin, values of the domain
+    column: Ints  # (5, columns): whether it has a tree, its values, where its nodes begin, values of the domain, weight
     node: Ints  # (2, …): nodes, and the leaves under them
 
 
@@ -115,13 +115,14 @@ def _gain(ground: Ground, a: int, low: int, last: int, first: int, high: int) ->
     """By how much the logarithm of both halves' spans in a column is smaller than that of the node, to nine digits."""
     whole = _span(ground, a, low, high)
     halves = log(_span(ground, a, low, last)) + log(_span(ground, a, first, high))
-    return floor((2 * log(whole) - halves) * DIGITS + 0.5)
+    return floor((2 * log(whole) - halves) * (ground.column[IMPORTANCE, a] / ONE) * DIGITS + 0.5)
 
 
 @inner
 def _part(ground: Ground, a: int, low: int, high: int) -> int:
     """The part of a column's domain that a node spans, to nine digits."""
-    return floor((_span(ground, a, low, high) - 1) / max(ground.column[WIDTH, a] - 1, 1) * DIGITS + 0.5)
+    part = (_span(ground, a, low, high) - 1) / max(ground.column[WIDTH, a] - 1, 1)
+    return floor(part * (ground.column[IMPORTANCE, a] / ONE) * DIGITS + 0.5)
 
 
 @inner

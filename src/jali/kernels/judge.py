@@ -35,9 +35,9 @@ __all__ = [
 ]
 
 COMBINATION, WEIGHT, START = range(3)
-TREE, WIDTH, VALUES, OFFSET = range(4)
+TREE, WIDTH, VALUES, OFFSET, IMPORTANCE = range(5)
 NODE, LEAVES = range(2)
-LEAST, RELAXED, SPLIT = range(3)
+LEAST, RELAXED, SPLIT, WEIGHED = range(4)
 WHOLE, LEFT, RIGHT, SEEN = range(4)
 KEY, BY_KEY, EDGE, HEFT, PART, ROOM = range(6)
 LOW, HIGH = range(2)
@@ -49,13 +49,13 @@ class Work(NamedTuple):
     item: Ints  # (3, items + 1): combination, people, where the item's entries begin
     entry: Ints  # (1 + judged columns, entries): people, then the value in each judged column
     place: NDArray[np.int32]  # (columns, combinations)
-    column: Ints  # (4, columns): whether it has a tree, its width, its values, where its nodes begin; see Columns
+    column: Ints  # (5, columns): whether it has a tree, its width, its values, where its nodes begin, its importance
     node: Ints  # (2, …): nodes, and the leaves under them; see Columns
     rule: Ints  # (5, rules), bound, counted, reference: see Rules
     bound: NDArray[np.float64]
     counted: Bools
     reference: Ints
-    option: Ints  # (3,): the least people of a group, whether relaxed, which split
+    option: Ints  # (4,): the least people of a group, whether relaxed, which split, whether columns are weighed
     order: Ints  # (items,) items, group by group
     level: Ints  # (items,) where a group begins, one more than the cuts that made it; elsewhere 0
 

@@ -7,7 +7,7 @@ from math import floor, log
 import numpy as np
 
 from jali.core.arrays import Bools, Ints
-from jali.kernels import CUTS, DIGITS
+from jali.kernels import CUTS, DIGITS, ONE
 from jali.kernels import judge as k
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort, holds, level_of, sort, span, tally, tally_bucket, untally_bucket
@@ -267,10 +267,11 @@ def _information(work: Work, desk: Desk, lo: int, hi: int) -> float:
     for a in range(len(low)):
         if low[a] == high[a]:
             continue
+        weight = work.column[k.IMPORTANCE, a] / ONE
         if work.option[k.SPLIT] == BY_PDF:
-            total -= size * _entropy(work, desk, a, lo, hi, size)
+            total -= size * weight * _entropy(work, desk, a, lo, hi, size)
         else:
-            total -= size * log(span(work, a, low[a], high[a]))
+            total -= size * weight * log(span(work, a, low[a], high[a]))
     return total
 
 
@@ -310,8 +311,11 @@ def ranked(work: Work, desk: Desk, lo: int, hi: int, size: int, gain: Ints, scal
         if work.option[k.SPLIT] == RANGE:
             gain[a] = span(work, a, desk.bounds[k.LOW, a], desk.bounds[k.HIGH, a]) - 1
             scale[a] = work.column[k.WIDTH, a] - 1
+            if work.option[k.WEIGHED]:
+                gain[a] = _rounded(work.column[k.IMPORTANCE, a] / ONE * (gain[a] / scale[a]))
+                scale[a] = 1
         elif work.option[k.SPLIT] == BY_ENTROPY:
-            gain[a] = _rounded(_entropy(work, desk, a, lo, hi, size))
+            gain[a] = _rounded(work.column[k.IMPORTANCE, a] / ONE * _entropy(work, desk, a, lo, hi, size))
         elif gain[a] == NONE:
             continue
         at = several

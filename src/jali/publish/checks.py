@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from jali.core.arrays import Ints, owners
 from jali.encoding.hierarchy import Hierarchy, Level
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
+from jali.kernels import ONE
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
@@ -26,6 +27,37 @@ def budget_of(suppress: float) -> Fraction:
     if not 0 <= budget < 1:
         raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
     return budget
+
+
+MOST_IMPORTANT = 1_000_000
+"""How many times as important as the least important column another one can be."""
+
+
+def importance_of(table: Table, given: Mapping[str, float] | None) -> Ints | None:
+    """The importance of each quasi-identifier, in millionths of the least one's; None where all are alike.
+
+    A column that is not named has importance 1.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InputError("importance is by column", got=type(given).__name__, do="e.g. importance={'age': 3}")
+    names = [column.name for column in table.quasi]
+    for name in given:
+        if name not in names:
+            raise InputError(f'importance: no quasi-identifier "{told(name)}"', do=nearest(name, names))
+    weights = [exact(f'importance of "{name}"', given.get(name, 1)) for name in names]
+    if min(weights) <= 0 or max(weights) > MOST_IMPORTANT * min(weights):
+        do = f"and none more than {MOST_IMPORTANT:,} times that of another column"
+        raise InputError("importance must be a number above 0", got=str(told(dict(given))), do=do)
+    relative = np.array([round(weight / min(weights) * ONE) for weight in weights], dtype=np.int64)
+    return None if (relative == ONE).all() else relative
+
+
+def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str, Any]:
+    """What the manifest's method says of it: the columns that are not as important as others are by default."""
+    weights = {} if given is None else {name: float(weight) for name, weight in given.items()}
+    return {"importance": weights} if importance_of(table, given) is not None else {}
 
 
 def require_table(asked_by: str, given: object) -> None:

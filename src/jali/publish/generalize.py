@@ -15,7 +15,16 @@ from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, principles_of
-from jali.publish.checks import budget_of, failure, node_of, only_present, require_table, require_two
+from jali.publish.checks import (
+    budget_of,
+    failure,
+    importance_of,
+    node_of,
+    only_present,
+    require_table,
+    require_two,
+    told_importance,
+)
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest, fresh_order
 from jali.releases.column import publish_exact, publish_quasi
@@ -131,6 +140,7 @@ def generalize(
     *,
     metric: Metric = "kl",
     suppress: float = 0.0,
+    importance: Mapping[str, float] | None = None,
     levels: Mapping[str, int] | None = None,
     show: Show | Mapping[str, Show] = "taxonomy",
     towards: float | Fraction | None = None,
@@ -142,6 +152,8 @@ def generalize(
 
     `metric` is what is kept lowest: "kl", "discernibility", "average", "height" or "loss". `suppress` is the share of
     rows that may be suppressed (shown as `*`); the result is the best node of the whole lattice under that budget.
+    `importance` multiplies what columns cost, by name and 1 where none is given: of KL the logarithm of cell sizes, of
+    loss and height each column's part; the other metrics know no columns. Figures that are reported stay as they are.
     `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises. `show` says how the
     groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
     `towards` below 1 one between even shares and that). `transparent=True` is for k-anonymity with any metric but "kl":
@@ -157,11 +169,13 @@ def generalize(
     method: dict[str, Any] = {
         "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
     }  # fmt: skip
+    weights = importance_of(table, importance)
+    method |= told_importance(table, importance)
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     with watched("searching the lattice", on_step) as step:
         lattice = Lattice(table, required, on_step=step)
         if levels is None:
-            node, hidden = lattice.best(metric, budget)
+            node, hidden = lattice.best(metric, budget, weights)
         else:
             node = node_of(table, levels)
             found = lattice.suppression(lattice.tally(node), int(budget * table.rows))

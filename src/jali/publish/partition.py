@@ -17,7 +17,14 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
 from jali.principles.base import Principle, hold, principles_of
-from jali.publish.checks import budget_of, only_present, require_table, require_two
+from jali.publish.checks import (
+    budget_of,
+    importance_of,
+    only_present,
+    require_table,
+    require_two,
+    told_importance,
+)
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.base import fresh_order, open_order
@@ -119,6 +126,7 @@ def partition(
     mode: Mode = "strict",
     split: Split | By | None = None,
     similarity: Similarity = "box",
+    importance: Mapping[str, float] | None = None,
     show: Show | Mapping[str, Show] | None = None,
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
@@ -131,10 +139,12 @@ def partition(
 
     `mode` is "strict" (no two boxes overlap) or "relaxed" (people with equal values may be divided). `split` says which
     column is cut first: "range" (the default), "entropy" or "kl", where `similarity="pdf"` compares groups by their
-    distributions and not by their boxes. `show` says how a group's values are shown: "taxonomy", "interval", "set" or
-    "pdf", for all columns or by column; by default numbers as intervals, words by their taxonomy, else as sets. With
-    "pdf" a cell is the distribution in its group, or with `towards` below 1 one between even shares over what it starts
-    from ("taxonomy": its node, "set": its values) and that.
+    distributions and not by their boxes. `importance` multiplies what a cut of a column counts, by name and 1 where
+    none is given, so that important columns are cut first.
+    `show` says how a group's values are shown: "taxonomy", "interval", "set" or "pdf", for all columns or by column; by
+    default numbers as intervals, words by their taxonomy, else as sets. With "pdf" a cell is the distribution in its
+    group, or with `towards` below 1 one between even shares over what it starts from ("taxonomy": its node, "set": its
+    values) and that.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     `transparent=True` keeps the promises also against an attacker who knows this algorithm: the people are cut into
     equal halves, by the column that makes the boxes smallest (`split="area"`) or that spans most ("range"); people with
@@ -151,17 +161,18 @@ def partition(
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
     shift = shift_of(shows, towards, start)
+    weights = importance_of(table, importance)
     method: dict[str, Any] = {"name": "partition", "mode": "relaxed" if halves else mode, "split": by, "show": shows}
     method |= {"suppress": str(suppress)} | ({"similarity": similarity} if by == "kl" else {})
-    method |= shift.to_dict() if "pdf" in shows.values() else {}
+    method |= (shift.to_dict() if "pdf" in shows.values() else {}) | told_importance(table, importance)
     if transparent:
         one_row = table.person is None
         method |= halved_claim(one_row=one_row) if halves else claim(method, required, one_row=one_row)
     asked = _Asked(table, required, method, shows, shift)
     with watched("partitioning", on_step) as step:
         if halves:
-            return _halved(asked, by, step)
-        options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads}
+            return _halved(asked, by, weights, step)
+        options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
         cut = partial(mondrian, table, required, **options, on_step=step)
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
 
@@ -193,7 +204,7 @@ def _equally(split: Any, required: tuple[Principle, ...], share: Fraction) -> By
     return by
 
 
-def _halved(asked: _Asked, by: By, step: Step) -> Partitioned:
+def _halved(asked: _Asked, by: By, importance: Ints | None, step: Step) -> Partitioned:
     """The release of equal halves. Who is drawn into which sample, and the order of ties, are random and forgotten."""
     table = asked.table
     if table.multiplicity is not None:  # people of one record may go to different halves
@@ -201,7 +212,8 @@ def _halved(asked: _Asked, by: By, step: Step) -> Partitioned:
     people = people_of(table)
     require_feasible(asked.principles, people.whole)
     drawn, ties = open_order(table.records), open_order(table.records)
-    cut = halve(columns_of(table), people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
+    columns = columns_of(table, importance)
+    cut = halve(columns, people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
     return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked)
 
 
@@ -239,6 +251,7 @@ def recode(
     principles: Requirement,
     *,
     objective: Objective = "kl",
+    importance: Mapping[str, float] | None = None,
     peel: Peel = "size",
     show: RecodeShow | Literal["pdf"] = "taxonomy",
     towards: float | Fraction | None = None,
@@ -249,7 +262,8 @@ def recode(
 ) -> Recoded:
     """Group people who already share their values first, and the rest at the least cost: local recoding, as a release.
 
-    `objective` is what is kept best: "kl" or "granularity". With `peel="size"` who is grouped first depends on sizes
+    `objective` is what is kept best: "kl" or "granularity"; `importance` multiplies what each column costs it, by name
+    and 1 where none is given. With `peel="size"` who is grouped first depends on sizes
     alone; `peel="principle"` keeps more detail, but an attacker who knows the algorithm learns which classes failed.
     `show` is "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for
     which the groups are sought as for sets; `towards` and `start` as in `partition`).
@@ -269,17 +283,22 @@ def recode(
         "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
         "known_algorithm": KNOWN_ALGORITHM[peel] if one_of(peel, PEELS) else "",
     }  # fmt: skip
-    method |= shift.to_dict() if show == "pdf" else {}
+    method |= (shift.to_dict() if show == "pdf" else {}) | told_importance(table, importance)
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     asked = _Asked(table, required, method, shows, shift)
     with watched("recoding", on_step) as step:
+        weights = importance_of(table, importance)
         options: Any = {"objective": objective, "show": "set" if show == "pdf" else show, "peel": peel}
+        options |= {"importance": weights}
         sought = partial(recode_groups, table, required, **options, on_step=step)
-        release = _of_classes(asked, sought(budget=0))
+        plain = sought(budget=0)
+        release = _of_classes(asked, plain)
         if budget:
-            other = _of_classes(asked, sought(budget=budget))
-            # the search reckons KL as if boxes did not overlap: the releases say what it is
-            if objective == "granularity" or other.manifest.metrics["kl"] < release.manifest.metrics["kl"]:
+            found = sought(budget=budget)
+            other = _of_classes(asked, found)
+            # the search reckons KL as if boxes did not overlap: the releases say what it is, but weigh no columns
+            better = other.manifest.metrics["kl"] < release.manifest.metrics["kl"]
+            if objective == "granularity" or (better if weights is None else found.reached < plain.reached):
                 release = other
     return release
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints
 from jali.cover.cover import Cover
 from jali.encoding import values as v
-from jali.encoding.builders import Automatic, Bands, Dates, Mask, Suppress
-from jali.encoding.hierarchy import ROOT, Builder, Hierarchy, Recipe, Taxonomy
+from jali.encoding.builders import Automatic, of_recipe
+from jali.encoding.hierarchy import COUNTED, ROOT, Builder, Family, Hierarchy, Recipe, Taxonomy
+from jali.errors import HierarchyError
 
 Labels = tuple[str | None, ...]
 Floats = NDArray[np.float64]
@@ -220,9 +221,10 @@ class LevelFacts(Facts):
     def _without_hints(self) -> LevelFacts:
         """Without levels whose number or width follows from values that are not shown."""
         *below, root = self.levels
-        if self.chosen:  # bands that jali chose are as wide as all values together make them
+        family = None if self.recipe is None else self.recipe.family
+        if self.chosen or family in COUNTED:  # bands that jali chose are as wide as all values together make them
             below = [replace(here, parents=(0,) * len(here.labels)) for here in below[:1]]
-        if self.recipe == Recipe("mask"):  # there are as many levels as the longest text has letters, shown or not
+        if family in ("mask", "prefix"):  # there may be as many levels as the longest text has letters, shown or not
             steps: list[LevelNodes] = []
             for here in below:
                 steps = steps[:-1] if steps and steps[-1].labels == here.labels else steps
@@ -252,7 +254,7 @@ class LevelFacts(Facts):
             if root is not None and not np.isnan(low).all():
                 low[root], high[root] = np.nanmin(low), np.nanmax(high)
             return Cover.intervals(low, high, self.whole, kind, missing=missing, guessed=root)
-        if self.recipe == Recipe("mask") and not self.always_root:
+        if self.recipe is not None and masks(self.recipe.family, texts) and not self.always_root:
             return Cover.masked(labels, missing=missing)
         return Cover.unknown(len(labels), missing=missing)
 
@@ -263,16 +265,11 @@ class LevelFacts(Facts):
 
     def builder(self, name: str) -> Builder:
         """The builder of the recipe; of a taxonomy the leaves, the published level and all above it."""
-        match self.recipe:
-            case Recipe(family="bands"):
-                return Bands.of(self.recipe)
-            case Recipe(family="mask"):
-                return Mask()
-            case Recipe(family="dates"):
-                return Dates()
+        if self.recipe is not None and self.recipe.family not in ("taxonomy", "suppress"):
+            return of_recipe(self.recipe)
         if self.leaves is not None:
             return self._taxonomy(name)
-        return Suppress() if self.recipe == Recipe("suppress") else Automatic()
+        return Automatic() if self.recipe is None or self.recipe.family == "taxonomy" else of_recipe(self.recipe)
 
     def _taxonomy(self, name: str) -> Taxonomy:
         assert self.leaves is not None
@@ -308,13 +305,29 @@ class LevelFacts(Facts):
         above = [*(len(here["labels"]) for here in told["levels"][1:]), None]
         levels = tuple(LevelNodes.from_dict(here, up) for here, up in zip(told["levels"], above, strict=True))
         declared, chosen, whole = (bool(told[name]) for name in ("declared", "chosen", "whole"))
-        made = cls(Recipe.read(told["made_by"]), declared, chosen, whole, levels)
+        made = cls(_recipe_of(told["made_by"]), declared, chosen, whole, levels)
         if not declared:
             return made
         leaves, nodes = texts_of(told["leaves"]), places_of(told["leaf_nodes"], len(made.cells))
         if len(leaves) != len(nodes):
             raise ValueError("the leaves do not have a node each")
         return replace(made, leaves=leaves, leaf_nodes=nodes)
+
+
+def _recipe_of(text: str) -> Recipe | None:
+    """The recipe of a text, which a builder must be able to follow."""
+    recipe = Recipe.read(text)
+    try:
+        if recipe is not None and recipe.family != "taxonomy":
+            of_recipe(recipe)
+    except HierarchyError as problem:
+        raise ValueError("no hierarchy is made like this") from problem
+    return recipe
+
+
+def masks(family: Family | None, texts: Sequence[str | None]) -> bool:
+    """Whether these labels show hidden characters as stars; some postal codes are too uneven for that."""
+    return family == "mask" or (family == "zip" and any(text and ROOT in text and text != ROOT for text in texts))
 
 
 def typed(texts: Sequence[str | None], kind: v.Kind) -> pa.Array:
@@ -333,6 +346,6 @@ def _published_recipe(hierarchy: Hierarchy, level: int) -> Recipe | None:
     recipe = hierarchy.recipe
     if recipe is None or recipe.family == "taxonomy":
         return None if recipe is None else Recipe("taxonomy")  # not the name of somebody's file
-    if hierarchy.chosen and level in (0, hierarchy.height) and recipe.family == "bands":
-        return None  # widths that jali chose follow the values, and here nothing is shown of them
+    if hierarchy.chosen and level in (0, hierarchy.height) and recipe != Recipe(recipe.family):
+        return None  # widths and units that jali chose follow the values, and here nothing is shown of them
     return recipe

@@ -18,7 +18,7 @@ from jali.encoding.builders import Mask, Suppress
 from jali.encoding.hierarchy import FAMILIES, ROOT, Builder, Family, Taxonomy
 from jali.encoding.table import Column
 from jali.errors import InputError
-from jali.releases.facts import Bounds, Facts, Floats, Labels, places_of, texts_of, typed
+from jali.releases.facts import Bounds, Facts, Floats, Labels, masks, places_of, texts_of, typed
 
 LISTED = 100_000
 """Up to which width intervals that may also be missing are listed number by number."""
@@ -105,7 +105,7 @@ class NodeFacts(GroupFacts):
 
     def _words(self, labels: pa.Array, missing: int | None, kind: v.Kind) -> Cover:
         """Words without a declared domain: masked ones, or kept ones, each of which is itself; * may be anything."""
-        if self.family == "mask":
+        if masks(self.family, labels.to_pylist()):
             return Cover.masked(labels, missing=missing)
         if self.family != "suppress":
             return Cover.unknown(len(labels), missing=missing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log, prod
 from types import MappingProxyType
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, counted, owners, runs
 from jali.encoding.table import Frequencies, Table
-from jali.errors import InfeasibleError
+from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.gate import judged, judged_alone
@@ -312,3 +313,40 @@ def _joined(principles: tuple[Principle, ...], counts: Counts, left: Ints) -> In
     enough = first_union_that_holds(principles, now, np.array([last]), joining)
     assert enough is not None, "all groups together were found to hold"
     return np.where(np.isin(counts.group, joining[:enough]), 0, left)
+
+
+# -- a lattice that is too large ---------------------------------------------------------------------------------------
+
+
+def levels_that_could_go(table: Table, largest: int) -> dict[str, list[int]] | None:
+    """Levels without which the lattice has at most `largest` nodes; None where values and roots alone have more.
+
+    Those go first that differ least from the level below or above them, by the logarithm of how many nodes each has.
+    """
+    nodes = {c.name: [len(level) for level in table.hierarchy(c.name).levels] for c in table.quasi}
+    kept = {name: list(range(len(sizes))) for name, sizes in nodes.items()}
+    gone: dict[str, list[int]] = {}
+    while prod(map(len, kept.values())) > largest:
+        found = []
+        for place, (name, levels) in enumerate(kept.items()):
+            for below, here, above in zip(levels, levels[1:], levels[2:], strict=False):
+                steps = [log(nodes[name][a] / nodes[name][b]) for a, b in ((below, here), (here, above))]
+                found.append((round(min(steps), 9), -len(levels), place, here, name))
+        if not found:
+            return None
+        *_, level, name = min(found)
+        kept[name].remove(level)
+        gone.setdefault(name, []).append(level)
+    return {name: sorted(gone[name]) for name in kept if name in gone}
+
+
+def too_large(table: Table, nodes: int, largest: int) -> InputError:
+    """What is said of a lattice that is too large to search: which levels could go, and that tables can be cut."""
+    gone = levels_that_could_go(table, largest)
+    fewer = "leave out columns"
+    if gone is not None:
+        fewer = "these levels could go: " + "; ".join(f"{c} {', '.join(map(str, n))}" for c, n in gone.items())
+    return InputError(
+        f"the lattice has {nodes:,} nodes, too many to search",
+        do=f"{fewer} (at most {largest:,} nodes are searched), or partition the table instead",
+    )

@@ -23,7 +23,7 @@ from jali.core.arrays import Bools, Ints, combine, counted, is_dense, owners, ru
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.kernels import DIGITS
+from jali.kernels import DIGITS, ONE
 from jali.kernels.jit import prepare
 from jali.principles import AlphaAnonymity, FrequencyDiversity, Safety, TCloseness
 from jali.principles.base import Principle, hold
@@ -205,7 +205,7 @@ def _plain_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cu
             whole, lower, upper = (_span(columns, a, x, y) for x, y in ((low, high), (low, last), (first, high)))
             part = (whole - 1) / max(int(columns.width[a]) - 1, 1)
             gain = part if by == "range" else 2 * np.log(whole) - (np.log(lower) + np.log(upper))
-            gain = np.floor(gain * DIGITS + 0.5).astype(np.int64)
+            gain = np.floor(gain * (columns.weights[a] / ONE) * DIGITS + 0.5).astype(np.int64)
             better = (gain > best) & (low < high)
             best[better] = gain[better]
             kept = order[better]
@@ -225,7 +225,7 @@ def _compiled_cut(columns: Columns, combination: Ints, by: By, sorting: bool) ->
     ground = Ground(
         combination.astype(np.int32),
         columns.place,
-        np.stack([columns.tree, columns.size, columns.offset, columns.width]).astype(np.int64),
+        np.stack([columns.tree, columns.size, columns.offset, columns.width, columns.weights]).astype(np.int64),
         np.stack([columns.node, columns.leaves]),
     )
 

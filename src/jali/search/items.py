@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, counted, starts
 from jali.core.progress import Step
-from jali.encoding.hierarchy import Hierarchy
+from jali.encoding.hierarchy import TREES, Hierarchy
 from jali.encoding.table import Column, Table
+from jali.kernels import ONE
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules
 
@@ -48,9 +49,15 @@ class Columns(NamedTuple):
     offset: Ints  # (columns,)
     node: Ints  # (all rows of all columns,)
     leaves: Ints  # (all rows of all columns,)
+    importance: Ints | None = None  # (columns,) millionths of the least one's; None where all are alike
+
+    @property
+    def weights(self) -> Ints:
+        """The importance of each column, also where all are alike: (columns,)."""
+        return np.full(len(self.tree), ONE) if self.importance is None else self.importance
 
 
-def columns_of(table: Table) -> Columns:
+def columns_of(table: Table, importance: Ints | None = None) -> Columns:
     """The quasi-identifiers as they are split."""
     parts = [_layout(column, column.mask(table.domain)) for column in table.quasi]
     places = [place[codes] for (place, _, _), codes in zip(parts, table.frequencies.codes.T, strict=True)]
@@ -62,13 +69,14 @@ def columns_of(table: Table) -> Columns:
         offset=np.cumsum([0, *(node.size for _, node, _ in parts[:-1])], dtype=np.int64),
         node=np.concatenate([node.ravel() for _, node, _ in parts]).astype(np.int64),
         leaves=np.concatenate([leaves.ravel() for _, _, leaves in parts]).astype(np.int64),
+        importance=importance,
     )
 
 
 def under_taxonomy(column: Column) -> bool:
     """Whether a column is split along a tree; every other one is split along the order of its values."""
     recipe = None if column.hierarchy is None else column.hierarchy.recipe
-    return recipe is not None and recipe.family == "taxonomy"
+    return recipe is not None and recipe.family in TREES
 
 
 def _layout(column: Column, mask: Bools) -> tuple[Ints, Ints, Ints]:
@@ -190,13 +198,16 @@ def work_of(
         item=np.stack([np.append(np.arange(units) if strict else items.combination, 0), np.append(people, 0), start]),
         entry=np.ascontiguousarray(np.concatenate([items.n[None, :], judged[:, items.value]])),
         place=columns.place,
-        column=np.stack([columns.tree, columns.width, columns.size, columns.offset]).astype(np.int64),
+        column=np.stack([columns.tree, columns.width, columns.size, columns.offset, columns.weights]).astype(np.int64),
         node=np.stack([columns.node, columns.leaves]),
         rule=rules.rule,
         bound=rules.bound,
         counted=rules.counted,
         reference=rules.reference,
-        option=np.array([rules.least, not strict, SPLITS.index(split) + (similarity == "pdf")], dtype=np.int64),
+        option=np.array(
+            [rules.least, not strict, SPLITS.index(split) + (similarity == "pdf"), columns.importance is not None],
+            dtype=np.int64,
+        ),
         order=order,
         level=np.zeros(len(order), dtype=np.int64),
     )

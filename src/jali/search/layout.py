@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, counted, owners
 from jali.encoding.table import Column, Table
-from jali.kernels import OFFSET, SIZE, Layout
+from jali.kernels import OFFSET, ONE, SIZE, Layout
 
 Objective = Literal["kl", "granularity"]
 RecodeShow = Literal["taxonomy", "set"]
@@ -26,11 +26,15 @@ JOINED = 1 << 20
 """The most pairs of taxonomy nodes whose joint cost is kept in a table; with more, each is looked for in the tree."""
 
 
-def layout_of(table: Table, objective: Objective, show: RecodeShow) -> Layout:
-    """The table as local recoding sees it."""
+def layout_of(table: Table, objective: Objective, show: RecodeShow, importance: Ints | None = None) -> Layout:
+    """The table as local recoding sees it; `importance` is that of each column, in millionths of the least one's."""
     quasi, frequencies = table.quasi, table.frequencies
     stacks = [np.stack(table.hierarchy(column.name).maps) for column in quasi]
-    spreads = [_spread(column, table, objective, len(quasi)) for column in quasi]
+    weights = np.full(len(quasi), ONE) if importance is None else importance
+    spreads = [
+        _spread(column, table, objective, int(weight), int(weights.sum()))
+        for column, weight in zip(quasi, weights, strict=True)
+    ]
     costs = [_costs(c, table, s) for c, s in zip(quasi, spreads, strict=True)]
     size = np.array([len(column.values) for column in quasi], dtype=np.int64)
     offset = _starts([stack.size for stack in stacks])
@@ -66,13 +70,13 @@ def _starts(lengths: list[int]) -> Ints:
     return np.cumsum([0, *lengths[:-1]], dtype=np.int64)
 
 
-def _spread(column: Column, table: Table, objective: Objective, columns: int) -> Floats:
-    """What covering 0, 1, 2, … values costs a row."""
+def _spread(column: Column, table: Table, objective: Objective, weight: int, total: int) -> Floats:
+    """What covering 0, 1, 2, … values costs a row, when a column has this weight of the total, in millionths."""
     covered = np.maximum(np.arange(len(column.values) + 1), 1).astype(np.float64)
     if objective == "kl":
-        return np.log(covered)
+        return weight / ONE * np.log(covered)
     whole = max(int(column.mask(table.domain).sum()) - 1, 1)
-    return (covered - 1) / whole / columns
+    return (covered - 1) / whole / (total / weight)
 
 
 def _costs(column: Column, table: Table, spread: Floats) -> Floats:

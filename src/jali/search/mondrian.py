@@ -108,6 +108,7 @@ def mondrian(
     on_step: Step | None = None,
     judge: Judge | None = None,
     hidden: Bools | None = None,
+    importance: Ints | None = None,
 ) -> Boxes:
     """Partition a table into groups that keep every promise, as small as the rules above make them.
 
@@ -117,7 +118,8 @@ def mondrian(
     "pdf", exp of the sum of its columns' entropies, which is what a release that shows distributions loses. A `judge`
     looks at all groups at once and may forbid splits, as Safety does; groups are then split one at a time. The result
     is the same whatever the number of threads. Groups are numbered by their first combination; those that are `hidden`,
-    (combinations,), are in none. `on_step` hears how many people are in finished groups, and of how many.
+    (combinations,), are in none. `on_step` hears how many people are in finished groups, and of how many. `importance`,
+    (columns,) in millionths of the least one's, multiplies what a cut of each column gains.
     """
     required = principles_of(principles)
     require_cuts(mode, split, similarity)
@@ -135,7 +137,7 @@ def mondrian(
     if judge is None and items.person is None and not (recording() and mode == "strict"):
         compiled = rules_of(required, items.whole, joint=split == "kl")
     safeties = safeties_of(required) if judge is None else []
-    columns = columns_of(table)
+    columns = columns_of(table, importance)
     if compiled is None or len(safeties) > 1:
         splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)

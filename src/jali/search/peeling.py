@@ -49,15 +49,16 @@ class Search:
     """One search: the table laid out, its lattice nodes in order, and what has been judged."""
 
     def __init__(
-        self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step
-    ) -> None:
+        self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step,
+        *, importance: Ints | None = None,
+    ) -> None:  # fmt: skip
         from jali.kernels.recode import peel
 
         prepare(peel, "local recoding")
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
-        self.frequencies = table.frequencies
+        self.frequencies, self.importance = table.frequencies, importance
         self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
-        self.layout = layout_of(table, objective, show)
+        self.layout = layout_of(table, objective, show, importance)
         self.walk = walk_of(self.layout)
         self.least = max(p.least_size() for p in principles)  # where persons are named, no more than a good start
         self.checked = 0
@@ -108,7 +109,7 @@ class Search:
     @cached_property
     def costing(self) -> Costing:
         """What nodes cost, for the whole table."""
-        return Costing(self.table)
+        return Costing(self.table, self.importance)
 
     def _ends(self) -> list[int]:
         """Where the levels of each column end in the layout: just before, everything is under one node."""
@@ -319,13 +320,14 @@ def full_domain(lattice: Lattice, search: Search, reached: float) -> Groups | No
         if search.objective == "kl":
             return lattice.cost(costing, "kl", node)
         tally = lattice.tally(node)
-        return float(np.mean(costing.column_losses(tally, np.zeros(tally.groups, dtype=bool))))
+        losses = costing.column_losses(tally, np.zeros(tally.groups, dtype=bool))
+        return float(np.mean(losses) if costing.weights is None else np.average(losses, weights=costing.weights))
 
     if all(cost(node) >= most for node in frontier(lattice.top, lattice.large_enough)):
         return None
     try:
         if search.objective == "kl":
-            node, _ = lattice.best("kl", Fraction(0))
+            node, _ = lattice.best("kl", Fraction(0), search.importance)
         else:
             node = min(lattice.minimal(), key=lambda node: (round(cost(node), 12), node))
     except InfeasibleError:  # where merging can break a promise, only looking at all nodes tells

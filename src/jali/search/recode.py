@@ -89,6 +89,7 @@ def recode_groups(
     peel: Peel = "size",
     budget: int = 0,
     on_step: Step | None = None,
+    importance: Ints | None = None,
 ) -> Recoding:
     """Put every combination into one group that keeps every promise, at as little cost to the objective as is found.
 
@@ -104,6 +105,7 @@ def recode_groups(
     The result is never worse than the best full-domain generalization without suppression. Up to `budget`
     rows may be suppressed: the combinations that stand out most, told by sizes alone, are one group that is shown as *
     in every column, where that makes the objective better; see `standouts`. `on_step` hears how far the search is.
+    `importance`, (columns,) in millionths of the least one's, multiplies what each column costs.
     """
     required = principles_of(principles)
     for name, value, known in (("objective", objective, OBJECTIVES), ("show", show, SHOWS), ("peel", peel, PEELS)):
@@ -113,7 +115,7 @@ def recode_groups(
         raise InputError("local recoding judges groups one by one", do="leave out principles about all groups at once")
     step = on_step or (lambda done, total: None)
     lattice = Lattice(table, required, on_step=lambda done, total: None, largest=2**62)  # raises where nothing holds
-    search = Search(table, required, objective, show, step)
+    search = Search(table, required, objective, show, step, importance=importance)
     judge = _Judge(lattice, search, show)
     found = _without_suppression(judge, peel)
     found = None if found is None else _marked(search, found, budget)

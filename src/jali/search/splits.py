@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, owners
-from jali.kernels import CUTS, DIGITS
+from jali.kernels import CUTS, DIGITS, ONE
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.gate import compare, judged_alone, note
@@ -88,11 +88,13 @@ class Splitter:
         return sorted(gains, key=lambda gain: (-gain[0], gain[1]))
 
     def _gain(self, group: Ints, a: int, places: Ints, low: int, high: int) -> Fraction | int:
+        weight = int(self.columns.weights[a]) / ONE
         if self.by == "range":
-            return Fraction(self.span(a, low, high) - 1, int(self.columns.width[a]) - 1)
+            part = Fraction(self.span(a, low, high) - 1, int(self.columns.width[a]) - 1)
+            return part if self.columns.importance is None else floor(weight * float(part) * DIGITS + 0.5)
         if self.by == "kl":
             return 0  # known only once the split is
-        return floor(self.entropy(group, places) * DIGITS + 0.5)
+        return floor(weight * self.entropy(group, places) * DIGITS + 0.5)
 
     def entropy(self, group: Ints, places: Ints) -> float:
         """How uncertain the values of a group are in a column, in nats."""
@@ -121,11 +123,11 @@ class Splitter:
         n = n[n > 0]
         area = 0.0
         for a in range(len(self.columns.tree)):
-            places = self.places(group, a)
+            places, weight = self.places(group, a), int(self.columns.weights[a]) / ONE
             if self.similarity == "pdf":
-                area += self.entropy(group, places)
+                area += weight * self.entropy(group, places)
             else:
-                area += log(self.span(a, int(places.min()), int(places.max())))
+                area += weight * log(self.span(a, int(places.min()), int(places.max())))
         return float(n @ np.log(n)) - float(n.sum()) * area
 
     # -- the first allowable split of a column -----------------------------------------------------------------

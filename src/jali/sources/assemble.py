@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints
+from jali.core.arrays import Floats, Ints, counted
 from jali.core.formats import LARGEST
 from jali.encoding import values as v
 from jali.encoding.builders import builder_of
@@ -123,6 +123,7 @@ class Raw:
     distinct: pa.Array  # (values,)
     parts: tuple[tuple[NDArray[np.integer], Ints], ...]  # indices of records, and the value of each index
     has_rows: bool = True  # whether a record's number is a row's number; not so where an engine counted rows
+    multiplicity: Ints | None = None  # (records,) rows of each record, where an engine counted them
 
     def codes(self, of: NDArray[T]) -> NDArray[T]:
         """For each record the entry of an array over the distinct values: (records,)."""
@@ -245,7 +246,8 @@ def assemble(
     named = {name for name, _ in roles.named()}
 
     def found(name: str) -> Raw:
-        return raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
+        each = raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
+        return replace(each, multiplicity=multiplicity)
 
     def encoded(name: str, role: Role, builder: Builder | None) -> Column:
         return encode(name, role, found(name), builder, roles.types.get(name), infer=infer)
@@ -303,7 +305,12 @@ def _column(name: str, role: Role, found: Raw, values: pa.Array, builder: Builde
     smallest: type[np.integer] = np.uint8 if len(domain) <= 2**8 else np.uint16 if len(domain) <= 2**16 else np.int32
     codes = found.codes(position.astype(smallest))
     _refuse_too_much_text(name, domain, codes)
-    hierarchy = None if builder is None else builder.build(name, domain, declared=declared)
+    hierarchy = None
+    if builder is not None:
+        made = builder
+        if builder.counts_rows:
+            made = builder.counted(name, domain, counted(codes, found.multiplicity, len(domain)))
+        hierarchy = made.build(name, domain, declared=declared)
     return Column(name, role, domain, codes, hierarchy, builder is not None and builder.judges_groups)
 
 
@@ -346,18 +353,19 @@ def _complete(table: Table, roles: Roles) -> Table:
     builders: dict[str, Builder | None] = {**roles.quasi, **roles.sensitive}
     return replace(
         left,
-        columns=tuple(_again(column, builders.get(column.name)) for column in left.columns),
+        columns=tuple(_again(column, builders.get(column.name), left.multiplicity) for column in left.columns),
         incomplete=table.rows - left.rows,
     )
 
 
-def _again(column: Column, builder: Builder | None) -> Column:
+def _again(column: Column, builder: Builder | None, multiplicity: Ints | None) -> Column:
     """A column some of whose records are gone, over the values that are left."""
     used = np.flatnonzero(column.present)
     place = np.zeros(len(column.values), dtype=np.int64)
     place[used] = np.arange(len(used))
     values = column.values.take(pa.array(used))
-    return _column(column.name, column.role, Raw(values, ((column.codes, place),), has_rows=False), values, builder)
+    found = Raw(values, ((column.codes, place),), has_rows=False, multiplicity=multiplicity)
+    return _column(column.name, column.role, found, values, builder)
 
 
 def _person(name: str, found: Raw) -> Ints:

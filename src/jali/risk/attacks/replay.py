@@ -24,6 +24,7 @@ from jali.principles import DeltaPresence, KAnonymity
 from jali.principles.anonymity import PRESENCE, PRESENT
 from jali.principles.base import Principle, exact
 from jali.principles.counts import Counts
+from jali.publish.checks import importance_of
 from jali.publish.conceal import conceal
 from jali.publish.generalize import generalize
 from jali.publish.partition import partition, recode
@@ -195,7 +196,11 @@ def _silent(done: int, total: int) -> None:
 
 
 def _shift(method: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if "towards" not in method else {"towards": exact("towards", method["towards"]), "start": method["start"]}
+    """What a verb is given besides: how distributions are shifted, and how important columns are."""
+    weighed = {"importance": method["importance"]} if "importance" in method else {}
+    if "towards" not in method:
+        return weighed
+    return weighed | {"towards": exact("towards", method["towards"]), "start": method["start"]}
 
 
 def _generalizing(release: Generalized, original: Table, only: Ints) -> list[Replay] | str:
@@ -210,7 +215,7 @@ def _generalizing(release: Generalized, original: Table, only: Ints) -> list[Rep
 
     def publish(table: Table) -> Hashable:
         lattice = Lattice(table, principles, on_step=_silent)
-        node, hidden = lattice.best(method["metric"], budget)
+        node, hidden = lattice.best(method["metric"], budget, importance_of(table, method.get("importance")))
         levels = tuple(sorted((c.name, n) for c, n in zip(table.quasi, node, strict=True)))
         return levels, _of_table(table, lattice.partition(node, hidden).group)
 
@@ -225,6 +230,7 @@ def _partitioning(release: Partitioned, original: Table, only: Ints) -> list[Rep
     if method["mode"] != "strict" or exact("suppress", method["suppress"]) > 0 or (only < 0).any():
         return [Replay(lambda table: published(partition(table, principles, **options)), published(release))]
     cuts: Any = {name: options[name] for name in ("split", "similarity") if name in options}
+    cuts["importance"] = importance_of(original, method.get("importance"))
     shown = _cells(only, release.group_of_rows, _texts(release.columns))
     return [Replay(lambda table: _of_table(table, _cut(table, principles, **cuts)), shown)]
 

@@ -21,6 +21,7 @@ from jali.kernels.jit import prepare
 from jali.principles import DistinctDiversity, KAnonymity, Safety
 from jali.principles.base import Principle, exact
 from jali.principles.rules import Rules, rules_of
+from jali.publish.checks import importance_of
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.risk.attacks.replay import People
@@ -111,20 +112,21 @@ def _of_lattice(release: Generalized, table: Table, only: Ints) -> Known | str:
     if not lattice.monotone:
         return "what follows from finer releases, where a promise can break when groups are merged"
     size, roller = _people(table), lattice.roller
-    finer, complete = _rejected(lattice, method["metric"], node)
+    finer, complete = _rejected(lattice, method, node)
     clauses = (_parts(roller.numbers(roller.bottom, one)[0], only, size, lattice.least) for one in finer)
     return Known(only, tuple(parts for parts in clauses if parts is not None), () if complete else (BY_COST,))
 
 
-def _rejected(lattice: Lattice, metric: Any, node: Levels) -> tuple[list[Levels], bool]:
+def _rejected(lattice: Lattice, method: Mapping[str, Any], node: Levels) -> tuple[list[Levels], bool]:
     """The coarsest nodes that must have failed, as they cost less; whether these are all that follows.
 
     A finer node never costs more, whatever the values are; by KL no other comparison is the same in every world.
     """
+    metric: Any = method["metric"]
     children = [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]
     if metric == "kl" or lattice.nodes > NODES:
         return children, False
-    costing = Costing(lattice.table)
+    costing = Costing(lattice.table, importance_of(lattice.table, method.get("importance")))
     own = (round(lattice.cost(costing, metric, node), 12), node)
     cheaper = [one for one in lattice.all_nodes() if (round(lattice.cost(costing, metric, one), 12), one) < own]
     return [one for one in cheaper if not any(other != one and below(one, other) for other in cheaper)], True
@@ -178,7 +180,8 @@ def _of_cuts(release: Release, table: Table, only: Ints) -> Known | str:
     method = release.manifest.method
     if method["mode"] != "strict" or exact("suppress", method.get("suppress", 0)) > 0:
         return "what follows from groups of records that were divided, or from who was suppressed"
-    options = {name: method[name] for name in ("split", "similarity") if name in method}
+    options: Any = {name: method[name] for name in ("split", "similarity") if name in method}
+    options["importance"] = importance_of(table, method.get("importance"))
     return _partitioned(table, release.principles, only, **options)
 
 
@@ -187,10 +190,12 @@ def _of_recoding(release: Release, table: Table, only: Ints) -> Known | str:
     shows = set(method["show"].values())
     if method["peel"] != "size" or exact("suppress", method["suppress"]) > 0:
         return str(method["known_algorithm"])
+    importance = importance_of(table, method.get("importance"))
     with recorded() as trace:
         found = recode_groups(
-            table, release.principles, objective=method["objective"], show="taxonomy" if "taxonomy" in shows else "set"
-        )
+            table, release.principles, objective=method["objective"], importance=importance,
+            show="taxonomy" if "taxonomy" in shows else "set",
+        )  # fmt: skip
     if found.full_domain:
         return "what follows from a full-domain generalization having been better than local recoding"
     made = _from_trace(trace, found.group, found.group, release.principles, table)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, added, average_size, covered_share, discernibility, dot, kl_given, loss
+from jali.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    added,
+    average_size,
+    covered_share,
+    discernibility,
+    dot,
+    kl_given,
+    loss,
+)
 from jali.encoding.table import Table
+from jali.kernels import ONE
 from jali.search.lattice.tally import Levels, Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
@@ -28,10 +41,15 @@ class Costs:
 
 
 class Costing:
-    """Prices the nodes of one table."""
+    """Prices the nodes of one table.
 
-    def __init__(self, table: Table) -> None:
+    `importance`, (columns,) in millionths of the least one's, weighs columns: KL's logarithms of cell sizes, the losses
+    and the levels. Weights are at least 1, so costs still grow upwards and suppression still costs (decision 54).
+    """
+
+    def __init__(self, table: Table, importance: Ints | None = None) -> None:
         self.table = table
+        self.weights = None if importance is None else [int(weight) / ONE for weight in importance]
         frequencies = table.frequencies
         self.total = float(frequencies.weight.sum())
         self.rows = int(frequencies.rows.sum())
@@ -48,12 +66,12 @@ class Costing:
             hierarchy = table.hierarchy(column.name)
             mask = column.mask(table.domain)
             sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
-            self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
+            factor = 1.0 if self.weights is None else self.weights[at]
+            logs = [factor * np.log(np.maximum(s, 1.0)) for s in sizes]  # nodes without values have no group
+            self._log_areas.append(logs)
             weight = added(codes[:, at], by_combination, len(mask)) / self.total
             maps = hierarchy.maps
-            self._mean_log_areas.append(
-                [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
-            )
+            self._mean_log_areas.append([float(weight @ log[m]) for log, m in zip(logs, maps, strict=True)])
             self._sizes.append(sizes)
             held, values = added(codes[:, at], rows, len(mask)), int(mask.sum())
             self._mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
@@ -83,9 +101,10 @@ class Costing:
         if metric == "kl":
             return self._kl_at_least(levels, amounts)
         if metric == "height":
-            return float(sum(levels))
+            return self._steps(levels)
         if metric == "loss":
-            return loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
+            shares = [shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)]
+            return loss(shares, self.weights)
         if metric == "discernibility":
             return discernibility(amounts)
         return average_size(self.rows, int(np.count_nonzero(amounts)))
@@ -118,7 +137,10 @@ class Costing:
 
     def height(self, tally: Tally, hidden: Bools) -> float:
         """Steps of generalization."""
-        return float(sum(tally.levels))
+        return self._steps(tally.levels)
+
+    def _steps(self, levels: Levels) -> float:
+        return math.fsum(level * weight for level, weight in zip(levels, self.weights or repeat(1.0), strict=False))
 
     def kl(self, tally: Tally, hidden: Bools) -> float:
         """The KL-divergence in nats between the table and what the node lets an analyst infer.
@@ -158,7 +180,7 @@ class Costing:
 
     def loss(self, tally: Tally, hidden: Bools) -> float:
         """ARX's loss."""
-        return loss(self.column_losses(tally, hidden))
+        return loss(self.column_losses(tally, hidden), self.weights)
 
     def column_losses(self, tally: Tally, hidden: Bools) -> list[float]:
         """For each quasi-identifier the mean share of its values that a row covers."""

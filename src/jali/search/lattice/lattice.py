@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from jali.core.arrays import Bools
+from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.core.text import html_table
 from jali.encoding.table import Table
@@ -25,6 +25,7 @@ from jali.search.common import (
     levels_of,
     merging_never_breaks,
     require_feasible,
+    too_large,
 )
 from jali.search.gate import compare, judged, note
 from jali.search.lattice.costs import METRICS, Costing, Metric
@@ -96,10 +97,7 @@ class Lattice:
         self.top = self.roller.top
         self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
         if self.nodes > largest:
-            raise InputError(
-                f"the lattice has {self.nodes:,} nodes, too many to search",
-                do=f"drop levels or columns until there are at most {largest:,}, or partition the table instead",
-            )
+            raise too_large(table, self.nodes, largest)
         self.checked = 0
         self.monotone = all(merging_never_breaks(p, table.frequencies) for p in principles)
         one_row = table.frequencies.person is None
@@ -185,8 +183,10 @@ class Lattice:
 
     # -- the best node under a budget of suppressed rows -------------------------------------------------------
 
-    def best(self, metric: Metric, suppress: Fraction) -> tuple[Levels, Bools]:
+    def best(self, metric: Metric, suppress: Fraction, importance: Ints | None = None) -> tuple[Levels, Bools]:
         """The node with the least cost, and its suppressed groups; ties go to fewer suppressed rows, then lower levels.
+
+        `importance`, (columns,) in millionths of the least one's, weighs the costs of columns.
 
         Without suppression the best node is minimal, since costs grow upwards; KL does not where rows are published
         with the mean weight of their group.
@@ -195,7 +195,7 @@ class Lattice:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
         if metric == "kl" or suppress:
             compare(f"lattice nodes by {metric}")
-        costing = Costing(self.table)
+        costing = Costing(self.table, importance)
         budget = int(suppress * self.table.rows)
         if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
             _, node = min((round(self.cost(costing, metric, node), 12), node) for node in self.minimal())
