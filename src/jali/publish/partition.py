@@ -17,7 +17,7 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
 from jali.principles.base import Principle, hold, principles_of
-from jali.publish.checks import budget_of, only_present, require_table, require_two
+from jali.publish.checks import budget_of, note_of_stars, only_present, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.base import fresh_order
@@ -74,7 +74,7 @@ def of_groups(
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     release.manifest = replace(release.manifest, metrics=metrics)
     release.verify()
-    return release
+    return release.with_notes(note_of_stars(release))
 
 
 def _members(table: Table, group: Ints, groups: int) -> list[Members]:
@@ -146,7 +146,7 @@ def partition(
     halves = is_asked(transparent) and not as_it_is
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
-    require_two(table)
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
@@ -260,7 +260,7 @@ def recode(
     require_table("recode", table)
     required = principles_of(principles)
     budget = int(budget_of(suppress) * table.rows)
-    require_two(table)
+    require_publishable(table)
     table = only_present(table)
     _require_show(show)
     shift = shift_of({"": show}, towards, start)
