@@ -58,6 +58,10 @@ class Job:
     encoding: str | None = None
     private: Path | None = None  # where the batches of an ANGEL release are kept for its holder
     spreadsheet_safe: bool = False  # whether the cells of CSV files that a spreadsheet would run are quoted
+    identifier: Mapping[str, str] | Sequence[str] = ()  # dropped, unless "pseudonym" is said
+    allow: Mapping[str, str] = field(default_factory=dict)  # why columns that look like identifiers are published
+    pseudonym_key: Path | None = None  # the private file of the key that pseudonyms are made with
+    strict: bool = False  # whether a note is an error
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -67,9 +71,22 @@ class Job:
         if self.private is not None and self.method != "angel":
             raise InputError("private is for ANGEL releases", got=f'method = "{self.method}"', do="leave it out")
         roles = roles_of(
-            self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain
-        )
-        check_roles(roles.named(), [name for name, _ in roles.named()])
+            self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain,
+            **self._identifiers,
+        )  # fmt: skip
+        check_roles(roles.every(), [name for name, _ in roles.every()])
+        if self.pseudonym_key is not None and self.output in self.pseudonym_key.parents:
+            raise InputError("the key must not lie in the folder that is published", do="choose another place")
+
+    @property
+    def _identifiers(self) -> Mapping[str, Any]:
+        return {"identifier": self.identifier, "allow": self.allow, "pseudonym_key": self.pseudonym_key}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the holder should know of the job: sections that its method does not use."""
+        unused = [f"[{name}]" for name, given in self.sections.items() if given]
+        return (f'{", ".join(unused)} is not used: method = "{self.method}"',) if unused else ()
 
     @classmethod
     def load(cls, path: str | Path) -> Job:
@@ -82,7 +99,7 @@ class Job:
         method = data.get("method", "generalize")
         given: dict[str, Any] = {key: data[key] for key in _AS_THEY_ARE if key in data}
         given["input"] = _path(path.parent, data["input"]) if data["input"] != "-" else Path("-")
-        given |= {key: _path(path.parent, data[key]) if key in data else None for key in ("output", "private")}
+        given |= {key: _path(path.parent, data[key]) if key in data else None for key in _PATHS}
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
             given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
@@ -105,7 +122,7 @@ class Job:
             self.input if source is None else source,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
             types=self.types, missing=self.missing, domain=self.domain, separator=self.separator,
-            encoding=self.encoding,
+            encoding=self.encoding, **self._identifiers,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:
@@ -127,14 +144,18 @@ class Job:
     def run(self, table: Table | None = None, *, on_step: Step | None = None) -> Release:
         """The release that the job asks for; `table` where it was read already."""
         import jali
+        from jali.publish.checks import refuse_notes
 
-        if self.method == "conceal":
-            options = {key: value for key, value in self.options.items() if key != "public"}
-            private = self.table() if table is None else table
-            return jali.conceal(private, self.public(), on_step=on_step, **options)
-        requirement = self.requirement
+        options = {key: value for key, value in self.options.items() if key != "public"}
+        conceals = self.method == "conceal"
+        required = () if conceals else self.requirement
+        table = self.table() if table is None else table
         method: Callable[..., Release] = getattr(jali, METHODS[self.method])
-        return method(self.table() if table is None else table, requirement, on_step=on_step, **self.options)
+        made = method(table, self.public() if conceals else required, on_step=on_step, **options)
+        made = made.with_notes(self.notes) if self.notes else made
+        if self.strict:
+            refuse_notes((*table.notes, *made.notes))
+        return made
 
     def frontier(self, table: Table | None = None, *, on_step: Step | None = None, **changes: Any) -> Frontier:
         """What each method costs under the job's requirement; `changes` go before the job's own `[frontier]`."""
@@ -219,11 +240,15 @@ _WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER
 _ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
 _AS_THEY_ARE = (
     "method", "person", "weights", "types", "missing", "domain", "separator", "encoding", "spreadsheet_safe",
+    "identifier", "allow", "strict",
 )  # fmt: skip
+_PATHS = ("output", "private", "pseudonym_key")
 _FIELDS: dict[str, _Form] = {
-    **dict.fromkeys(("input", "output", "private"), _FILE),
+    **dict.fromkeys(("input", *_PATHS), _FILE),
     **dict.fromkeys(_AS_THEY_ARE, _TEXT),
-    "spreadsheet_safe": _BOOL,
+    **dict.fromkeys(("spreadsheet_safe", "strict"), _BOOL),
+    "identifier": _any('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', _TEXTS, _NAMES),
+    "allow": _table('a table of reasons, e.g. ward = "wards are no people"', _TEXT),
     "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
     "other": _NAMES,
     "quasi": _COLUMNS,

@@ -47,6 +47,31 @@ def test_publish_as_json_is_the_manifest_and_the_path(ward: Any) -> None:
     assert told["metrics"].items() > manifest["metrics"].items()  # with those that compare with the original
 
 
+def test_notes_come_first_and_strict_makes_them_errors(ward: Any) -> None:
+    """On stderr before the notes on reading, under `notes` of --json, and as one line with exit code 2."""
+    ward.edit("job.toml", '[[principles]]\nname = "EntropyDiversity"\nl = 2.5\n', "[partition]\nsuppress = 0.1\n")
+    unused, unjudged = (
+        '[partition] is not used: method = "generalize"',
+        'no promise is about the sensitive column "cond',
+    )
+    refused = ward.jali("publish", "job.toml", "--strict")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"jali: error: strict: {unused}; {unjudged}")
+    assert not (ward / "out").exists()
+    result = ward.jali("publish", "job.toml", "--json")
+    assert result.stderr.startswith(f"note: {unused}\nnote: {unjudged}")
+    told = json.loads(result.stdout)
+    assert told["notes"][0] == unused
+    assert told["notes"] == json.loads((ward / "out" / "manifest.json").read_text(encoding="utf-8"))["notes"]
+
+
+def test_strict_has_nothing_against_a_job_without_notes(ward: Any) -> None:
+    """What is not named, and what is assumed, is told but is no note."""
+    result = ward.jali("publish", "job.toml", "--strict", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["notes"] == []
+
+
 def test_a_dry_run_writes_nothing(ward: Any) -> None:
     """It does everything else, and says that it was one; it needs no output."""
     ward.edit("job.toml", 'output = "out"\n', "")

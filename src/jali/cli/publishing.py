@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.releases.base import Release
     from jali.search.lattice.lattice import Node
     from jali.sources.delimited import Delimited
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     "--auto", is_flag=True, help="Compare all methods, and publish with the one that jali frontier recommends."
 )
 @click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
+@click.option("--strict", is_flag=True, help="Publish nothing that a note is about: notes are errors.")
 @shared.printing_options
 @shared.show_values_option
 def publish(
@@ -44,6 +47,7 @@ def publish(
     spreadsheet_safe: bool,
     auto: bool,
     dry_run: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
     """Publish the table that a job names, under its promises.
@@ -51,8 +55,8 @@ def publish(
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
     whole or not at all. With --auto the job's own method does not matter.
     """
-
     loaded = shared.load_job(job)
+    loaded = replace(loaded, strict=strict or loaded.strict)
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
@@ -66,6 +70,7 @@ def publish(
     prefer = {"transparent": loaded.compare.get("transparent", "prefer")}
     compared = loaded.frontier(table, strengths=(), on_step=shared.on_step(), **prefer) if auto else None
     release = (loaded.run if compared is None else compared.release)(table, on_step=shared.on_step())
+    notes = _noted(table, release, strict=loaded.strict)
     summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
     beside = {"private": keys} if keys is not None and release.batched is not None else {}
     path = None
@@ -75,7 +80,7 @@ def publish(
         told = {} if compared is None else compared.to_dict()
         keys_told = ("recommended", "recommended_transparent", "reason")
         chosen = {"chosen": {name: told[name] for name in keys_told}} if told else {}
-        shared.emit({"path": path} | shared.of_release(release) | chosen)
+        shared.emit({"path": path} | shared.of_release(release) | {"notes": notes} | chosen)
     else:
         if compared is not None:
             click.echo(f"{compared.reason}\n")
@@ -91,6 +96,18 @@ def publish(
         shared.note("a dry run: nothing was written")
 
 
+def _noted(table: Table, release: Release, *, strict: bool) -> list[str]:
+    """Tell the notes of a table and its release before anything else; an InputError where there may be none."""
+    from jali.publish.checks import refuse_notes
+
+    notes = [*table.notes, *release.notes]
+    if strict:
+        refuse_notes(notes)
+    for text in notes:
+        shared.note(text)
+    return notes
+
+
 def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
     """See before the work that the release, and its private file if there is one, can be written."""
     from jali.core.files import hold_file
@@ -104,6 +121,8 @@ def _reserve(folder: Path, private: Path | None, *, overwrite: bool) -> None:
 
 def note_reading(table: Table) -> None:
     """What the holder of a table should know before it is published."""
+    if table.dropped:
+        shared.note(f"identifiers, not published: {', '.join(table.dropped)}")
     if table.unnamed:
         shared.note(f"not named and not published: {', '.join(table.unnamed)}")
     if table.incomplete:

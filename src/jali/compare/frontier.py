@@ -25,7 +25,7 @@ from jali.measures.measure import inferred_beside
 from jali.measures.queries import Workload, workload
 from jali.principles.base import Principle, exact, plain, principles_of
 from jali.principles.column import Number
-from jali.publish.checks import require_table, require_two
+from jali.publish.checks import require_publishable, require_table
 from jali.publish.transparent import withstands
 from jali.releases.base import Release
 from jali.releases.generalized import Requirement
@@ -181,7 +181,7 @@ def frontier(
     chosen, turned = methods_of(methods), knob(principles_of(requirement), vary)
     sections = sections_of(options)
     accepted = _accepted(accept, turned.requirement, sections)
-    require_two(table)
+    require_publishable(table)
     _check(table, turned.requirement)
     if not isinstance(transparent, bool) and not one_of(transparent, ("prefer",)):
         raise InputError('transparent is true, false or "prefer"', got=repr(told(transparent)))

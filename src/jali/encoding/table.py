@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
+from jali.encoding.identifiers import Suspicion, suspicion
 from jali.errors import InputError, nearest, nearest_hidden
 from jali.principles.counts import Counts, Sensitive
 
@@ -117,7 +118,7 @@ def _pairs(first: Ints, second: Ints) -> Ints:
     return np.unique(first * (int(second.max(initial=0)) + 1) + second)
 
 
-Role = Literal["quasi", "sensitive", "other"]
+Role = Literal["quasi", "sensitive", "other", "identifier"]  # the last for pseudonyms
 Domain = Literal["declared", "present"]
 
 
@@ -192,6 +193,9 @@ class Table:
     incomplete: int = 0  # rows dropped because a value was missing
     person_name: str | None = None
     weight_name: str | None = None
+    notes: tuple[str, ...] = ()  # what the holder should know of how the table was read
+    dropped: tuple[str, ...] = ()  # identifiers that were named and are not published
+    allowed: Mapping[str, str] = field(default_factory=dict)  # why columns that look like identifiers are published
 
     def __post_init__(self) -> None:
         if self.records == 0:
@@ -248,6 +252,20 @@ class Table:
     def frequencies(self) -> Frequencies:
         """The distinct combinations and their counts, made once."""
         return _frequencies(self)
+
+    @cached_property
+    def suspected(self) -> tuple[tuple[Column, Suspicion], ...]:
+        """The columns that would be published as they are and seem to name people, unless that is allowed."""
+        exact = [column for column in self.columns if column.role in ("other", "sensitive")]
+        found = ((column, suspicion(column.name, *self._known(column))) for column in exact)
+        return tuple((column, why) for column, why in found if why is not None and column.name not in self.allowed)
+
+    def _known(self, column: Column) -> tuple[pa.Array, int]:
+        """The values of a column that occur and are not missing, and how many people have one."""
+        known = column.codes < len(column.values) - (1 if column.values.null_count else 0)
+        rows = int(known.sum()) if self.multiplicity is None else int(self.multiplicity[known].sum())
+        people = rows if self.person is None else len(np.unique(self.person[known]))
+        return column.values.filter(pa.array(column.present)).drop_null(), people
 
     def frame(self, kind: str | None = None) -> Any:
         """The table's own rows: as they came in, or "pandas", "polars", "arrow"."""
@@ -332,6 +350,8 @@ class Table:
             lines.append(f"  person     {self.person_name}: not published")
         if self.weight_name:
             lines.append(f"  weights    {self.weight_name}: published as each group's mean")
+        if self.dropped:
+            lines.append(f"  identifier {', '.join(self.dropped)}: not published")
         if self.unnamed:
             lines.append(f"  not named and not published: {', '.join(self.unnamed)}")
         if self.incomplete:

@@ -24,7 +24,7 @@ from jali.query.match import Patterns
 from jali.query.tree import And, Condition, Constant, Test, assign, columns, simplify, tests
 
 Codes = NDArray[np.integer]  # (boxes,)
-Role = Literal["quasi", "sensitive", "other"]
+Role = Literal["quasi", "sensitive", "other", "identifier"]
 _TRUTHS = 4096  # of columns, each a few numbers a node, that are kept for the next question
 _NESTS = 32  # of boxes as some columns show them, kept too
 _SUMS = 1 << 21  # parts of all sums that are kept too, of one of those

@@ -225,7 +225,7 @@ class Asked:
         *, support: float, confidence: float, seeds: int,
     ) -> Asked | None:  # fmt: skip
         """None where nothing of the sort is asked."""
-        published = [column.name for column in original.columns if column.role != "other"]
+        published = [column.name for column in original.columns if column.role in ("quasi", "sensitive")]
         if isinstance(rules, str) or not isinstance(rules, (bool, Iterable)):
             do = f'write rules=["{rules}"]' if isinstance(rules, str) else "write rules=True for all columns"
             raise InputError("rules must be True, False or a list of column names", got=repr(rules), do=do)
@@ -265,7 +265,7 @@ class Asked:
             found["class_rules"] = rule_errors(some[0], some[1:], **least, then=self.classify)
             found["classified"] = classified(
                 drawn, original, self.classify,
-                names=[c.name for c in original.columns if c.role != "other" and c.name != self.classify],
+                names=[c.name for c in (*original.quasi, *original.sensitive) if c.name != self.classify],
                 holdout=self.holdout, in_order=_places(release, original) is not None,
             )  # fmt: skip
         return found
@@ -279,7 +279,7 @@ def reconstructions(
     The rows stand in the order of the original's where a fresh release knows it, else sorted by what they show: not as
     they were published, since that order is different each time.
     """
-    told = [column for column in release.columns if column.role != "other"]
+    told = [column for column in release.columns if column.role in ("quasi", "sensitive")]
     places = _places(release, original)
     order = np.lexsort([column.codes for column in told]) if places is None else places
     columns = [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes[order]) for c in told]

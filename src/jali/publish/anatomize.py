@@ -16,7 +16,7 @@ from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs
 from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
-from jali.publish.checks import failure, node_of, only_present, require_table, require_two
+from jali.publish.checks import failure, node_of, only_present, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import fresh_order
@@ -65,7 +65,7 @@ def anatomize(
     """
     require_table("anatomize", table)
     required = principles_of(principles)
-    require_two(table)
+    require_publishable(table, pseudonyms=False)
     table = only_present(table)
     if table.multiplicity is not None:  # rows of one record may go to different buckets
         table = table.take(owners(table.multiplicity), None)

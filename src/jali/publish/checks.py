@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints, owners
-from jali.encoding.hierarchy import Hierarchy, Level
+from jali.core.arrays import Ints, counted, owners
+from jali.encoding import values as v
+from jali.encoding.hierarchy import ROOT, Hierarchy, Level
+from jali.encoding.identifiers import Suspicion
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
 from jali.kernels import ONE
-from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
+from jali.principles import AlphaAnonymity, DeltaPresence, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
+from jali.releases.base import Release
 from jali.search.lattice.lattice import Lattice
 
 
@@ -70,6 +73,72 @@ def require_two(table: Table) -> None:
     """Raise InputError where a release would be about one person."""
     if table.people < 2:
         raise InputError("a table about one person cannot be published", do="audit it instead: jali.audit(…)")
+
+
+def require_publishable(table: Table, *, pseudonyms: bool = True) -> None:
+    """Raise InputError where a column that is published as it is seems to name people, or where there is one person.
+
+    Pseudonyms tie the rows and tables of a person together: `pseudonyms` says whether the method can have them.
+    """
+    require_two(table)
+    for column, why in table.suspected:
+        if not _noted_only(column, why):
+            raise InputError(
+                f'column "{column.name}" is published as it is and looks like an identifier ({why.kind}): {why.reason}',
+                do=f'name it as identifier, or write allow = {{ {column.name} = "why nobody is named by it" }}',
+            )
+    for column in table.of_role("identifier"):
+        if not pseudonyms:
+            do = "drop the identifier, or generalize the table"
+            raise InputError("a pseudonym would tie the tables of such a release together", got=column.name, do=do)
+        if table.person is not None or _repeats(table, column):
+            what = f'people have several rows, and the pseudonym of "{column.name}" would tie them together'
+            raise InputError(what, do="drop the identifier, or keep one row of each person")
+
+
+def _noted_only(column: Column, why: Suspicion) -> bool:
+    """Whether a column is published in spite of a suspicion, with a note: measurements are often close to unique."""
+    return column.role == "sensitive" and column.kind in ("number", "date") and why.kind == "close to unique"
+
+
+def _repeats(table: Table, column: Column) -> bool:
+    """Whether a value of a column, the missing one left out, stands in several rows."""
+    rows = counted(column.codes, table.multiplicity, len(column.values))
+    return bool((rows[: len(column.values) - (1 if column.values.null_count else 0)] > 1).any())
+
+
+def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
+    """What a reader of a release should know: which sensitive columns no promise is about, and odd values."""
+    judged = [p for p in principles if p.every_column or isinstance(p.inner, (ColumnPrinciple, DeltaPresence))]
+    names = {None if p.every_column else getattr(p.inner, "sensitive", None) for p in judged}
+    found = [
+        f'no promise is about the sensitive column "{column.name}": everybody of a group may have the same value'
+        for column in table.sensitive
+        if None not in names and column.name not in names
+    ]
+    found += [f'the sensitive column "{c.name}" is close to unique: {w.reason}' for c, w in table.suspected]
+    found += [
+        f'the numbers of "{column.name}" have digits that only rounding errors can have made: round them first'
+        for column in (*table.sensitive, *table.of_role("other"))
+        if column.name not in table.allowed and v.needless_digits(column.values.filter(pa.array(column.present)))
+    ]
+    return tuple(found)
+
+
+def note_of_stars(release: Release) -> tuple[str, ...]:
+    """A note where no quasi-identifier says anything in any row."""
+    for column in release.of_role("quasi"):
+        if column.cover_root is None or bool((column.codes != column.cover_root).any()):
+            return ()
+    suppress = exact("suppress", release.manifest.method.get("suppress", 0))
+    instead = "partition or recode the table" if suppress else "allow some suppression, e.g. suppress = 0.05"
+    return (f"every quasi-identifier is shown as {ROOT} in every row: {instead}",)
+
+
+def refuse_notes(notes: Iterable[str]) -> None:
+    """Raise InputError where there is a note and none may be."""
+    if every := tuple(notes):
+        raise InputError(f"strict: {'; '.join(every)}", do="mend it, or leave strict out")
 
 
 def node_of(table: Table, levels: Mapping[str, int]) -> tuple[int, ...]:
@@ -135,7 +204,7 @@ class Marginal(NamedTuple):
 
 def prepared(table: Table) -> Table:
     """The table, one record a row, if it can be published in batches."""
-    require_two(table)
+    require_publishable(table, pseudonyms=False)
     if not table.sensitive:
         raise InputError("batches need a sensitive column", do='name one: sensitive=["…"] in read or table')
     if table.person is not None:

@@ -16,7 +16,7 @@ from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import holder_costs
 from jali.principles.anonymity import DeltaPresence
-from jali.publish.checks import only_present, require_two
+from jali.publish.checks import note_of_stars, only_present, require_publishable
 from jali.publish.generalize import manifest_of
 from jali.releases.base import fresh_order, open_order
 from jali.releases.column import Published, publish_exact, publish_quasi
@@ -61,7 +61,7 @@ def conceal(
     """
     bounds = DeltaPresence(low, high)
     _require_ways(search, shift, steps, transparent=transparent)
-    require_two(require_jali_table("private", private))
+    require_publishable(require_jali_table("private", private))
     require_jali_table("public", public)
     shows = _shows(public, search, shift, show, transparent=transparent)
     private = only_present(private)
@@ -199,7 +199,7 @@ def _publish(
     counts = {**release.manifest.counts, "groups": len(release._group[1])}  # boxes that show the same are one group
     release.manifest = replace(release.manifest, metrics=metrics, counts=counts)
     release.verify()
-    return release
+    return release.with_notes(note_of_stars(release))
 
 
 def _cells(

@@ -20,9 +20,11 @@ from jali.publish.checks import (
     failure,
     importance_of,
     node_of,
+    note_of_stars,
+    notes_of,
     only_present,
+    require_publishable,
     require_table,
-    require_two,
     told_importance,
 )
 from jali.publish.transparent import claim, is_asked
@@ -80,7 +82,7 @@ def publish(
         told = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
         release.manifest = replace(release.manifest, metrics=told)
     release.verify()
-    return release
+    return release.with_notes(note_of_stars(release))
 
 
 def manifest_of(
@@ -105,6 +107,8 @@ def manifest_of(
             "one_row_per_person_assumed": table.person_name is None,
         },
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
+        notes=notes_of(table, principles),
+        allowed=dict(table.allowed),
     )
 
 
@@ -162,7 +166,7 @@ def generalize(
     require_table("generalize", table)
     required = principles_of(principles)
     budget = budget_of(suppress)
-    require_two(table)
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     shift = shift_of(shows, towards, start)

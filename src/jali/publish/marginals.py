@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from jali.graphical.maxent import LARGEST, Divergence, cells_of, divergence, fit
 from jali.graphical.privacy.privacy import SECONDS, Attacker, Checker, Verdict, columns_of
 from jali.graphical.search import SEARCHES, Found, Problem, Search, select
 from jali.principles.base import Principle, principles_of, show
-from jali.publish.checks import only_present, require_table, require_two
+from jali.publish.checks import only_present, require_publishable, require_table
 from jali.publish.generalize import manifest_of
 from jali.publish.transparent import claim, is_asked
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Release
 from jali.releases.chains import publish_chain
 from jali.releases.column import node_numbers
 from jali.releases.generalized import Generalized, Requirement
@@ -63,7 +63,7 @@ def marginals(
         claim({"name": "marginals"}, required, one_row=table.person is None)
     _check_asked(search, time_limit)
     random = generator(seed)
-    require_two(table)
+    require_publishable(table, pseudonyms=False)
     table = only_present(table)
     cache = Cache.of(table)
     mask = 0 if base is None else cache.domain.mask(base_marginal(table, cache, base))
@@ -123,10 +123,8 @@ def publish_collection(
     chains = tuple(publish_chain(column, own) for column, own in zip(columns, levels, strict=True))
     manifest = manifest_of(Marginals.kind, table, principles, method, groups=0, suppressed=0)
     facts: dict[str, Any] = {name: manifest.counts[name] for name in ("rows", "people", "one_row_per_person_assumed")}
-    manifest = Manifest(
-        Marginals.kind, manifest.method, principles, facts | {"marginals": len(found.marginals)},
-        {"kl": found.kl}, manifest.domain,
-    )  # fmt: skip
+    facts |= {"marginals": len(found.marginals)}
+    manifest = replace(manifest, counts=facts, metrics={"kl": found.kl})
     told = manifest.to_dict() | {
         "columns": [chain.to_dict() for chain in chains],
         "marginals": [cache.domain.named(marginal) for marginal in found.marginals],
@@ -173,7 +171,7 @@ def base_marginal(table: Table, cache: Cache, release: Generalized | str | Path)
     if base.hidden_rows.any():
         raise InputError("the base has suppressed rows, which no marginal shows", do="generalize without suppress")
     names = {column.name for column in (*table.quasi, *table.sensitive)}
-    own = {column.name for column in base.columns if column.role != "other"}
+    own = {column.name for column in base.columns if column.role in ("quasi", "sensitive")}
     if names != own or base.rows != table.rows:
         raise InputError("the base was made from another table", do="give the table that it was made from")
     levels = {column.name: 0 for column in table.sensitive}

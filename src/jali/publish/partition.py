@@ -20,9 +20,10 @@ from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import (
     budget_of,
     importance_of,
+    note_of_stars,
     only_present,
+    require_publishable,
     require_table,
-    require_two,
     told_importance,
 )
 from jali.publish.generalize import manifest_of, mean_weight
@@ -81,7 +82,7 @@ def of_groups(
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     release.manifest = replace(release.manifest, metrics=metrics)
     release.verify()
-    return release
+    return release.with_notes(note_of_stars(release))
 
 
 def _members(table: Table, group: Ints, groups: int) -> list[Members]:
@@ -156,7 +157,7 @@ def partition(
     halves = is_asked(transparent) and not as_it_is
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
-    require_two(table)
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
@@ -274,7 +275,7 @@ def recode(
     require_table("recode", table)
     required = principles_of(principles)
     budget = int(budget_of(suppress) * table.rows)
-    require_two(table)
+    require_publishable(table)
     table = only_present(table)
     _require_show(show)
     shift = shift_of({"": show}, towards, start)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -60,9 +60,13 @@ class Manifest:
     domain: Mapping[str, str] = field(default_factory=dict)  # "declared" or "present" for each quasi-identifier
     earlier_releases: tuple[str, ...] = ()
     version: str = __version__
+    notes: tuple[str, ...] = ()  # what a reader should know before using it, most of all what is not promised
+    allowed: Mapping[str, str] = field(default_factory=dict)  # why a column that looks like an identifier is published
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, the way it is published."""
+        more: dict[str, Any] = {"notes": list(self.notes)} if self.notes else {}
+        more |= {"allowed": dict(self.allowed)} if self.allowed else {}
         return {
             "kind": self.kind,
             "jali": self.version,
@@ -73,6 +77,7 @@ class Manifest:
             "metrics": {name: value for name, value in self.metrics.items() if name not in COMPARED},
             "domain": dict(self.domain),
             "earlier_releases": list(self.earlier_releases),
+            **more,
         }
 
     @classmethod
@@ -84,7 +89,11 @@ class Manifest:
         counted = [counts[name] for name in ("rows", "people", "one_row_per_person_assumed")]
         counted += [counts.get(name, 0) for name in ("groups", "suppressed")]
         figures = (*data["metrics"].values(), *counted)
-        texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"])
+        notes, allowed = data.get("notes", []), data.get("allowed", {})
+        if not isinstance(notes, list) or not isinstance(allowed, Mapping):
+            raise ValueError("not a manifest")
+        texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"], *notes)
+        texts += (*allowed.keys(), *allowed.values())
         if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
             raise ValueError("not a manifest")
         if not isinstance(data["method"].get("transparent", False), bool):
@@ -101,6 +110,8 @@ class Manifest:
             data["domain"],
             tuple(data["earlier_releases"]),
             data["jali"],
+            tuple(notes),
+            dict(allowed),
         )
 
 
@@ -236,6 +247,16 @@ class Release(ABC):
     def principles(self) -> tuple[Principle, ...]:
         """The promises."""
         return self.manifest.principles
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know before using it; what the holder should know of reading is in `table.notes`."""
+        return self.manifest.notes
+
+    def with_notes(self, notes: Iterable[str]) -> Self:
+        """The release with further notes, before its own."""
+        self.manifest = replace(self.manifest, notes=tuple(dict.fromkeys((*notes, *self.notes))))
+        return self
 
     def promised(self, principle: Principle) -> str:
         """What a promise means for this kind of release, in one plain sentence without a full stop."""

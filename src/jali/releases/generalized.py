@@ -170,12 +170,14 @@ class Generalized(Release):
 
     def estimate(self) -> BoxEstimate:
         """What an analyst can infer from the published table."""
-        columns = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in self.columns)
+        columns = tuple(
+            BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in self.columns if c.role != "identifier"
+        )
         return BoxEstimate.from_rows(columns, self.weight)
 
     def inferred(self, cover_of: Callable[[Published], Cover]) -> BoxEstimate:
         """The estimate of quasi-identifiers and sensitive columns where cells cover what `cover_of` says."""
-        shown = [column for column in self.columns if column.role != "other"]
+        shown = [column for column in self.columns if column.role in ("quasi", "sensitive")]
         covers = [cover_of(c) if c.role == "quasi" else c.cover for c in shown]
         columns = [BoxColumn(c.name, c.kind, c.role, cover, c.codes) for c, cover in zip(shown, covers, strict=True)]
         return BoxEstimate.from_rows(tuple(columns), self.weight)

@@ -27,7 +27,7 @@ from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release, Words
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
-from jali.releases.summary import cost_lines, many
+from jali.releases.summary import cost_lines, many, noted_lines
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -279,7 +279,7 @@ class Marginals(Release):
         lines += [f"  against {ATTACKERS[self.attacker]}", "  assuming one row per person"]
         lines += [f"  {FROM_FILES}"] if self.attacker == "quasi" else []
         lines += ["Not covered", *(f"  {text}" for text in self.not_covered), *cost_lines(self.manifest.metrics)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *noted_lines(self)])
 
 
 def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table) -> MarginalCounts:

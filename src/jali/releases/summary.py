@@ -97,6 +97,13 @@ def cost_lines(metrics: Mapping[str, float]) -> list[str]:
     return ["Cost", *([f"  {shown}"] if shown else []), *hint]
 
 
+def noted_lines(release: Release) -> list[str]:
+    """The notes of a release, and why columns are published that look like identifiers, in lines of a summary."""
+    allowed = [f"  {name}: {reason}" for name, reason in release.manifest.allowed.items()]
+    lines = ["Note", *(f"  {note}" for note in release.notes)] if release.notes else []
+    return lines + (["Allowed, though it looks like an identifier", *allowed] if allowed else [])
+
+
 def against(release: Release, whom: str) -> list[str]:
     """The attackers whom the promises are made against, in lines of a summary."""
     return [f"  {whom}", *([f"  {KNOWS_ALGORITHM}"] if release.transparent else [])]
@@ -120,7 +127,7 @@ def bucket_summary(release: Buckets) -> str:
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
-    return "\n".join([*lines, *cost_lines(metrics)])
+    return "\n".join([*lines, *cost_lines(metrics), *noted_lines(release)])
 
 
 def is_exact(column: Published) -> bool:
@@ -157,13 +164,15 @@ def summary(release: Generalized) -> str:
     lines += cost_lines(metrics)
     if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *noted_lines(release)])
 
 
 def column_line(column: Published) -> str:
     """How a column is published."""
     if column.role == "sensitive":
         return f"{column.name}: sensitive, as it is"
+    if column.role == "identifier":
+        return f"{column.name}: as pseudonyms, which only the holder of their key can trace back"
     if column.role == "other":
         return f"{column.name}: as it is; an attacker who knows it is not covered, see jali.audit"
     assert column.facts is not None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from jali.core.charts import require_plots
 from jali.core.files import put_content
-from jali.core.text import Html, Section, document, element, joined
+from jali.core.text import Html, Section, bullets, document, element, joined, sentence
 from jali.encoding.table import Table
 from jali.errors import InputError, path_of
 from jali.measures.measure import require_original
@@ -101,9 +101,19 @@ def report(
 def _page(title: str, edition: Edition, material: Material) -> str:
     sections = [make(material) for make in SECTIONS]
     notice = _notice(edition, beside=material.public_table is not None)
-    top = element("header", "\n", joined([element("h1", title), notice, _glance(material)]), "\n")
+    top = element("header", "\n", joined([element("h1", title), notice, *_noted(material), _glance(material)]), "\n")
     body = joined([top, _contents(sections), element("main", "\n", joined(s.html() for s in sections), "\n")])
     return document(title, body, edition=edition)
+
+
+def _noted(m: Material) -> list[Html]:
+    """The notes of the release, and why columns are published that look like identifiers."""
+    allowed = [
+        f"“{name}” looks like an identifier and is published: {reason}"
+        for name, reason in m.release.manifest.allowed.items()
+    ]
+    lines = [sentence(text) for text in (*m.release.notes, *allowed)]
+    return [element("h2", "Notes"), bullets(lines)] if lines else []
 
 
 def _notice(edition: Edition, *, beside: bool) -> Html:

@@ -33,7 +33,7 @@ ROWS = 8
 """The number of rows that are shown of each table."""
 ROLES = {
     "quasi": "quasi-identifier", "sensitive": "sensitive", "other": "other", "weights": "weights",
-    "bucket": "bucket number", "batch": "batch number", "count": "count",
+    "identifier": "identifier, as pseudonyms", "bucket": "bucket number", "batch": "batch number", "count": "count",
 }  # fmt: skip
 
 

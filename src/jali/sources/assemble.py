@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from jali.encoding.builders import builder_of
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Role, Table, check_roles
 from jali.errors import HierarchyError, InputError, InternalError, nearest, nearest_hidden
+from jali.sources.pseudonyms import Identifiers, identifiers_of, pseudonyms
 
 T = TypeVar("T", bound=np.number)
 Missing = Literal["keep", "drop"]
@@ -36,6 +37,7 @@ class Roles:
     types: dict[str, v.Kind] = field(default_factory=dict)
     missing: Missing = "keep"
     domain: Domain = "declared"
+    identifiers: Identifiers = field(default_factory=Identifiers)
 
     def __post_init__(self) -> None:
         for name, kind in self.types.items():
@@ -49,12 +51,16 @@ class Roles:
             raise InputError("no quasi-identifier was named", do='name what an attacker may know: quasi=["age", "zip"]')
 
     def named(self) -> list[tuple[str, str]]:
-        """Every named column with its role."""
+        """Every named column that is read, with its role."""
         roles = [(n, "quasi") for n in self.quasi] + [(n, "sensitive") for n in self.sensitive]
-        roles += [(n, "other") for n in self.other]
+        roles += [(n, "other") for n in self.other] + [(n, "identifier") for n in self.identifiers.pseudonyms]
         roles += [(self.person, "person")] if self.person is not None else []
         roles += [(self.weights, "weights")] if self.weights is not None else []
         return roles
+
+    def every(self) -> list[tuple[str, str]]:
+        """Every named column with its role."""
+        return self.named() + [(name, "identifier") for name in self.identifiers.dropped]
 
     def check(self, known: list[str]) -> None:
         """Raise InputError when a name is unknown, doubled, or in two roles."""
@@ -63,7 +69,7 @@ class Roles:
             if name and name in seen:  # columns without a name, as spreadsheets leave behind, are only not published
                 raise InputError(f'column name "{name}" occurs more than once', do="rename one of them")
             seen.add(name)
-        check_roles(self.named(), known)
+        check_roles(self.every(), known)
         for name in self.types:
             if name not in seen:
                 raise InputError(f'types: no column "{name}" in the table', do=nearest_hidden(name, known))
@@ -78,6 +84,9 @@ def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
     types: Mapping[str, v.Kind] | None,
     missing: Missing,
     domain: Domain,
+    *,
+    identifier: Mapping[str, object] | Iterable[str] = (),
+    **more: Any,
 ) -> Roles:
     """The caller's arguments, checked as far as can be without the table."""
     for role, given in (("person", person), ("weights", weights)):
@@ -85,6 +94,7 @@ def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
             raise InputError(f"{role} must be the name of one column", got=type(given).__name__)
     if types is not None and not isinstance(types, Mapping):
         raise InputError("types must map columns to kinds", do='e.g. types={"zip": "text"}')
+    exact = [*_named("other", other), *_named("sensitive", sensitive)]
     return Roles(
         {name: builder_of(name, given) for name, given in _named("quasi", quasi).items()},
         {n: None if g is None else builder_of(n, g) for n, g in _named("sensitive", sensitive).items()},
@@ -94,6 +104,7 @@ def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
         dict(types or {}),
         missing,
         domain,
+        identifiers_of(_named("identifier", identifier), exact, **more),
     )
 
 
@@ -243,11 +254,15 @@ def assemble(
     records = len(next(iter(columns.values())))
     if records == 0:
         raise InputError("the table is empty", do="give a table with at least one row")
-    named = {name for name, _ in roles.named()}
+    named = {name for name, _ in roles.every()}
+    key = roles.identifiers.key()
 
     def found(name: str) -> Raw:
         each = raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
         return replace(each, multiplicity=multiplicity)
+
+    def replaced(name: str) -> Column:
+        return _column(name, "identifier", own := found(name), pseudonyms(name, own.distinct, key), None)
 
     def encoded(name: str, role: Role, builder: Builder | None) -> Column:
         return encode(name, role, found(name), builder, roles.types.get(name), infer=infer)
@@ -256,6 +271,7 @@ def assemble(
         quasi = [workers.submit(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]
         sensitive = [workers.submit(encoded, name, "sensitive", builder) for name, builder in roles.sensitive.items()]
         other = [workers.submit(encoded, name, "other", None) for name in roles.other]
+        other += [workers.submit(replaced, name) for name in roles.identifiers.pseudonyms]
         made = {column.name: column for column in (job.result() for job in quasi + sensitive + other)}
     table = Table(
         columns=tuple(made[name] for name in known if name in made),
@@ -268,6 +284,8 @@ def assemble(
         unnamed=tuple(name for name in known if name not in named),
         person_name=roles.person,
         weight_name=roles.weights,
+        dropped=roles.identifiers.dropped,
+        allowed=roles.identifiers.allow,
     )
     if roles.missing == "drop":
         table = _complete(table, roles)

@@ -35,12 +35,17 @@ def read(
     domain: Domain = "declared",
     separator: str | None = None,
     encoding: str | None = None,
+    identifier: Mapping[str, object] | Iterable[str] = (),
+    allow: Mapping[str, str] | None = None,
+    pseudonym_key: str | Path | None = None,
 ) -> Table:
     """Read a table about people from a CSV or Parquet file ("-" reads CSV from standard input).
 
-    Columns that are not named are not even decoded. Separator, compression and encoding (by its mark) are detected.
+    Columns that are not named, and identifiers that are dropped, are not even decoded. Separator, compression and
+    encoding (by its mark) are detected.
     """
-    roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain)
+    named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     if str(path) == "-":
         data = drained("standard input", lambda: sys.stdin.buffer.read(1 << 20))
         return _read_csv("standard input", data, roles, separator, encoding)
@@ -112,12 +117,16 @@ def table(
     types: Mapping[str, v.Kind] | None = None,
     missing: Missing = "keep",
     domain: Domain = "declared",
+    identifier: Mapping[str, object] | Iterable[str] = (),
+    allow: Mapping[str, str] | None = None,
+    pseudonym_key: str | Path | None = None,
 ) -> Table:
     """A table about people from a pandas, Polars or PyArrow frame, or any lazy frame that narwhals understands.
 
     A lazy frame (a DuckDB relation, a Spark frame) counts its distinct rows itself; only those come here.
     """
-    roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain)
+    named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)

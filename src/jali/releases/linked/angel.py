@@ -30,7 +30,7 @@ from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
 from jali.releases.linked.tables import Contents, GroupTable, Linked, contents_of, graph, posterior
-from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many
+from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many, noted_lines
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
@@ -344,7 +344,7 @@ def summary(release: Angel) -> str:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
     lines += cost_lines(metrics)
-    return "\n".join(lines)
+    return "\n".join([*lines, *noted_lines(release)])
 
 
 def _coarsened(release: Angel) -> list[str]:
