@@ -29,7 +29,7 @@ def arx_example() -> Any:
 def run() -> None:
     """Print the table, where JALI_ADULT names the data and arx-hierarchies lies beside it."""
     import jali
-    from jali.search.recode.recode import recode_groups
+    from jali.search.recode import recode_groups
 
     table = arx_example()
     if table is None:

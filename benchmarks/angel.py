@@ -71,7 +71,7 @@ def many_batches() -> None:
     from jali.publish.checks import prepared
     from jali.publish.drafts import of_groups
     from jali.search.batches import batches_along
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search.mondrian import mondrian
 
     table = prepared(jali.datasets.occupations(ROWS))
     promise, alike = jali.EntropyDiversity(7), (jali.KAnonymity(10),)

@@ -16,7 +16,7 @@ def run() -> None:
     import jali
     from jali.reproduce import pdf
     from jali.risk.attacks.decoding import surely
-    from jali.search.presence.screen import framed
+    from jali.search.screen import framed
 
     private, public = pdf.tables(None)
     frame = framed(private, public)

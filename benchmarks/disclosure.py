@@ -62,7 +62,7 @@ def many_buckets() -> None:
 def partitions() -> None:
     """The census of a million rows under frequency diversity and under Safety."""
     import jali
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search.mondrian import mondrian
 
     table, small = (jali.datasets.census(rows=rows, seed=0) for rows in (1_000_000, 500))
     rows = []

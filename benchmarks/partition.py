@@ -20,7 +20,7 @@ def _peak() -> float:
 def one(rows: int) -> dict[str, Any]:
     """All figures for one size, in a process of its own so that peak memory is its own."""
     import jali
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search.mondrian import mondrian
 
     table = jali.datasets.census(rows=rows, seed=0)
     found: dict[str, Any] = {"combinations": table.frequencies.combinations, "encoded": _peak()}
@@ -39,7 +39,7 @@ def reference() -> tuple[float, float, int]:
     """30,000 rows, k = 5: jali and the plain Python twin of the tests, same groups."""
     sys.path.insert(0, "tests")
     import jali
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search.mondrian import mondrian
     from oracles.mondrian import Reference
 
     table = jali.datasets.census(rows=30_000, seed=0)

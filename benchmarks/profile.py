@@ -15,8 +15,8 @@ from benchmarks.table import show, timed
 
 ROWS = 5_000_000
 PHASES = {  # what is timed, by the module that calls it; each without what is timed within it
-    "lay out the items": [("jali.search.mondrian.mondrian", name) for name in ("items_of", "columns_of", "rules_of")],
-    "cut": [("jali.search.mondrian.plan", "run_tasks")],
+    "lay out the items": [("jali.search.mondrian", name) for name in ("items_of", "columns_of", "rules_of")],
+    "cut": [("jali.search.items", "run_tasks")],
     "number the groups, find their boxes": [("jali.publish.partition", "mondrian")],
     "show the groups": [("jali.publish.partition", "publish_groups")],
     "random order of the rows": [("jali.publish.partition", "fresh_order")],
@@ -63,17 +63,17 @@ def clocked() -> Iterator[dict[str, float]]:
 
 def levels(table: Any, promises: list[Any]) -> tuple[int, float]:
     """The level of the deepest group, and the mean level of a combination."""
-    from jali.search.mondrian import plan
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search import items
+    from jali.search.mondrian import mondrian
 
     seen: list[Any] = []
-    number = plan.numbered
+    number = items.numbered
 
     def look(work: Any) -> Any:
         seen.append(work.level.copy())
         return number(work)
 
-    with patch.object(plan, "numbered", look):
+    with patch.object(items, "numbered", look):
         mondrian(table, promises)
     begins = np.flatnonzero(seen[0])
     sizes = np.diff(np.append(begins, len(seen[0])))
@@ -91,7 +91,7 @@ def one_pass(table: Any) -> float:
 def run() -> None:
     """Print the tables."""
     import jali
-    from jali.search.mondrian.mondrian import mondrian
+    from jali.search.mondrian import mondrian
 
     table = jali.datasets.census(rows=ROWS, seed=0)
     promises = [jali.KAnonymity(10)]

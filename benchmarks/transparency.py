@@ -137,7 +137,7 @@ def halves(world: str) -> object:
 
     import jali
     from jali.search.halves import People, halve
-    from jali.search.mondrian.plan import columns_of, items_of
+    from jali.search.items import columns_of, items_of
 
     table = _table(world)
     items = items_of(table, "relaxed")

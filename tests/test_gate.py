@@ -16,7 +16,7 @@ import pyarrow as pa
 import jali
 from jali.search.gate import recorded, recording
 from jali.search.lattice.lattice import Lattice
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "jali"
 GATE = "search/gate.py"
@@ -29,24 +29,21 @@ VERDICTS = {
     "publish/repair.py": "says of the published values as one group that a promise cannot be kept",
     "publish/checks.py": "says in an error why levels that the holder gave cannot be published",
     "search/batches.py": "the least l whose buckets keep a promise, which follows from the multiset (decision 43)",
-    "search/seating.py": "dealt batches, whose contents follow from the multiset (decision 44)",
-    "search/halves.py": "its verdicts are accounted for by the proof of decision 41",
-    "search/presence/shift.py": "judges shifts of a concealed release; replayed as a whole",
+    "search/halves.py": "decision 41 accounts for its verdicts; dealt batches follow from the multiset (decision 44)",
+    "search/shift.py": "judges shifts of a concealed release; replayed as a whole",
 }
 
 # Modules that read the value of an entry, or joint values, to count people or costs.
 VALUES = {
     "search/batches.py": "counts of pieces of the curve, for the gate; dealing reads the multiset (decision 9)",
-    "search/common.py": "counts of unions of groups, for the gate",
-    "search/halves.py": "counts of halves, for the proof of decision 41",
+    "search/common.py": "counts of unions, for the gate; suppressed tuples, which the release says are given away",
+    "search/halves.py": "counts of halves, for the proof of decision 41; what is dealt is the multiset (decision 44)",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
-    "search/mondrian/generic.py": "the gain by KL, which is noted as a comparison",
-    "search/mondrian/plan.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
-    "search/presence/halved.py": "who is present, for the proof of decision 45",
-    "search/recode/search.py": "counts of groups for the gate, and the cost by KL",
-    "search/seating.py": "the values that are dealt: the multiset (decision 44)",
-    "search/tuples.py": "which tuples are suppressed: the release says that this is given away",
+    "search/splits.py": "the gain by KL, which is noted as a comparison",
+    "search/items.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
+    "search/screen.py": "who is present, for the proof of decision 45",
+    "search/peeling.py": "counts of groups for the gate, and the cost by KL",
     "publish/drafts.py": "the table of batches, as it is published",
 }
 

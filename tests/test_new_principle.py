@@ -29,7 +29,7 @@ from jali.principles import Counts, dense, from_dict
 from jali.principles.base import at_most, exact, known_principles
 from jali.principles.column import ColumnPrinciple, Number, number
 from jali.principles.rules import LARGEST, Rule, rules_of
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 
 COLUMNS = ("a", "b", "c", "ill")
 

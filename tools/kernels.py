@@ -23,7 +23,7 @@ import pyarrow as pa
 import jali
 from jali import kernels
 from jali.kernels import worst_case as disclosure
-from jali.search.presence import existence
+from jali.search import existence
 
 
 def people(*sensitive: str, **roles: Any) -> Any:

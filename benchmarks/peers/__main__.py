@@ -12,7 +12,7 @@ import jali
 from benchmarks.peers.estimates import marginals
 from benchmarks.table import show, timed
 from jali.datasets.columns import rows
-from jali.search.mondrian.mondrian import mondrian
+from jali.search.mondrian import mondrian
 
 QUASI = ["age", "sex", "race", "marital-status", "education", "native-country", "workclass"]
 SENSITIVE = "occupation"

@@ -44,9 +44,7 @@ class InputError(JaliError):
 class UndeterminedError(InputError):
     """A count depends on `columns` that were not published: there is no estimate, but bounds, `low` and `high`."""
 
-    def __init__(
-        self, what: str, *, columns: Iterable[str], low: float, high: float, do: str | None = None
-    ) -> None:  # fmt: skip
+    def __init__(self, what: str, *, columns: Iterable[str], low: float, high: float, do: str | None = None) -> None:
         self.columns, self.low, self.high = tuple(columns), low, high
         super().__init__(what, do=do)
 

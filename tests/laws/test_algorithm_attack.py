@@ -186,9 +186,8 @@ def test_random_walks_find_the_shares_of_all_worlds() -> None:
     """Two groups tied by one clause, at least one of four parts has one value only: against every arrangement."""
     from itertools import permutations
 
-    from jali.risk.attacks.known import Known
     from jali.risk.attacks.replay import people_of
-    from jali.risk.attacks.sampled import sample
+    from jali.risk.attacks.sampled import Known, sample
 
     values = list("ppqqpqpr")
     x = [0, 0, 1, 1, 4, 4, 5, 5]
@@ -209,9 +208,8 @@ def test_random_walks_find_the_shares_of_all_worlds() -> None:
 
 def test_whole_parts_exchange_their_value() -> None:
     """A part that must have one value only can have either: single exchanges would never find the other one."""
-    from jali.risk.attacks.known import Known
     from jali.risk.attacks.replay import people_of
-    from jali.risk.attacks.sampled import sample
+    from jali.risk.attacks.sampled import Known, sample
 
     table = table_of([0, 0, 4, 4, 4, 4], list("ppqqqp"))
     known = Known(np.array([0, 0]), ((np.array([0]),),))

@@ -14,7 +14,7 @@ import pytest
 import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.risk.attacks.enumerated import spreads
+from jali.risk.attacks.exact import spreads
 from oracles.attacks import background, homogeneity
 
 # The twelve inpatients of the l-diversity paper, Figure 1.

@@ -1,4 +1,4 @@
-"""The formulas of `core/costs.py` against their definitions, and the rooms that use them against each other."""
+"""The costs of `core/arrays.py` against their definitions, and the rooms that use them against each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.core import costs
+from jali.core import arrays as costs
 from oracles import costs as oracle
 from oracles.often import seeds
 

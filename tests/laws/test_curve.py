@@ -13,7 +13,7 @@ from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.search.batches import along_curve, batches_along, hilbert
-from jali.search.mondrian.plan import columns_of
+from jali.search.items import columns_of
 from oracles.curve import halved
 from oracles.often import examples
 

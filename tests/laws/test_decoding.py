@@ -16,7 +16,7 @@ import jali
 from jali.errors import InfeasibleError, InputError
 from jali.releases.concealed import Concealed
 from jali.risk.attacks.decoding import surely, swapped
-from jali.search.presence.screen import framed
+from jali.search.screen import framed
 from oracles import presence as oracle
 
 COLOUR = [("red", "*"), ("blue", "*"), ("teal", "*")]

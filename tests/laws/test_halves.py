@@ -17,7 +17,7 @@ from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.search.halves import Halves, People, Sample, _compiled_cut, _draw, _plain_cut, halve, samples_of
-from jali.search.mondrian.plan import columns_of, items_of, under_taxonomy
+from jali.search.items import columns_of, items_of, under_taxonomy
 from oracles import halves as oracle
 from oracles.often import examples, seeds
 

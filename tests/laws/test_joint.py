@@ -21,8 +21,8 @@ from jali.cover.overlap import overlap
 from jali.errors import InputError
 from jali.publish.partition import of_groups
 from jali.releases.generalized import Generalized, Partitioned
-from jali.risk.joint.figures import JointAudit, JointAudits
-from jali.risk.joint.matching import Budget, Impossible, expected
+from jali.risk.audit.joint_figures import JointAudit, JointAudits
+from jali.risk.audit.matching import Budget, Impossible, expected
 from oracles.joint import in_common, means
 from oracles.often import examples
 

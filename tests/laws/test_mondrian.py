@@ -19,10 +19,10 @@ from jali.kernels import judge as kernels
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts, dense
 from jali.principles.rules import rules_of
+from jali.search import splits as mondrian_splits
+from jali.search.items import MODES, SPLITS
 from jali.search.lattice.lattice import Lattice
-from jali.search.mondrian import generic as mondrian_generic
-from jali.search.mondrian.mondrian import Boxes, mondrian
-from jali.search.mondrian.plan import MODES, SPLITS
+from jali.search.mondrian import Boxes, mondrian
 from oracles.mondrian import Reference
 from oracles.often import examples
 
@@ -345,5 +345,5 @@ def test_many_groups_are_judged_in_batches(monkeypatch: pytest.MonkeyPatch) -> N
     table = jali.datasets.census(rows=2_000, seed=2)
     required = [jali.TCloseness(0.4, distance="equal"), jali.EntropyDiversity(2, dont_care=["Sales"])]
     whole = mondrian(table, required)
-    monkeypatch.setattr(mondrian_generic, "_AT_ONCE", 50)
+    monkeypatch.setattr(mondrian_splits, "_AT_ONCE", 50)
     assert group_of_records(table, mondrian(table, required)).tolist() == group_of_records(table, whole).tolist()

@@ -23,10 +23,10 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
 from jali.kernels.existence import FAILS, HOLDS, UNDECIDED, by_means, existences, within_bounds
+from jali.principles.anonymity import PRESENCE, DeltaPresence
 from jali.principles.counts import Sensitive, dense
-from jali.principles.presence import PRESENCE, DeltaPresence
-from jali.search.presence.existence import existence, logs_of
-from jali.search.presence.shift import members_of, moved
+from jali.search.existence import existence, logs_of
+from jali.search.shift import members_of, moved
 from oracles import presence as oracle
 from oracles.often import examples
 

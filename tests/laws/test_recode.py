@@ -15,9 +15,9 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle, hold
-from jali.search.recode import plan as recode_plan
-from jali.search.recode.recode import Recoding, recode_groups, standouts
-from jali.search.recode.search import Search
+from jali.search import layout as recode_layout
+from jali.search.peeling import Search
+from jali.search.recode import Recoding, recode_groups, standouts
 from oracles.lattice import BruteForce
 from oracles.recode import granularity, kl, kl_at_own_cells, peeled
 
@@ -138,7 +138,7 @@ def test_a_table_of_joint_costs_changes_nothing(
     """Where taxonomies are too large for one, the smallest common node is looked for in the tree."""
     found = recoded(table, principles, chosen)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recode_plan, "JOINED", 0)
+        patch.setattr(recode_layout, "JOINED", 0)
         again = recoded(table, principles, chosen)
     assert (found is None) == (again is None)
     if found is not None and again is not None:

@@ -19,7 +19,7 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
 from jali.principles.counts import dense
 from jali.releases.generalized import Generalized
-from jali.search.tuples import what_stays
+from jali.search.common import what_stays
 from oracles.audit import keeps
 from oracles.published import Folder, publish, requirements, tables
 from oracles.tuples import fewest

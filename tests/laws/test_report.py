@@ -19,7 +19,7 @@ import jali
 from jali.core import charts
 from jali.core.text import MARK, percent_up
 from jali.errors import InputError
-from jali.measures.columns import CLASSES, association, cramers_v, distribution
+from jali.measures.queries import CLASSES, association, cramers_v, distribution
 from jali.principles.counts import dense
 from jali.releases.base import Release
 from jali.releases.marginals import promise_of

@@ -21,9 +21,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.kernels.worst_case import safe_alone
 from jali.principles import Counts, Safety, dense, from_dict
 from jali.principles.base import hold
-from jali.search.mondrian import safety as mondrian_safe_compiled
-from jali.search.mondrian import safety as mondrian_safety
-from jali.search.mondrian.mondrian import Boxes, mondrian
+from jali.search import mondrian as partitioning
+from jali.search.mondrian import Boxes, mondrian
 from oracles import disclosure as oracle
 from oracles.often import examples, seeds
 
@@ -284,7 +283,7 @@ def test_a_split_that_reaches_c_exactly_together_is_refused() -> None:
     table = jali.table(pa.table(data), quasi={"q": jali.bands(2)}, sensitive=["s"])
     whole = table.frequencies.counts(np.zeros(2, dtype=np.int64), 1)
     for c, groups in ((Fraction(13, 15), 1), (Fraction(13, 15) + Fraction(1, 10**9 * 2), 2)):
-        judge = mondrian_safety.judge_of([Safety(c, 2)], whole)
+        judge = partitioning.judge_of([Safety(c, 2)], whole)
         assert mondrian(table, [Safety(c, 2)]).groups == mondrian(table, [Safety(c, 2)], judge=judge).groups == groups
 
 
@@ -312,7 +311,7 @@ def test_compiled_partitions_are_those_of_the_judge_in_python(repeats: Callable[
     for seed in range(repeats(300)):
         table, principles, options = random_case(seed)
         whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
-        judge = mondrian_safety.judge_of(principles, whole)
+        judge = partitioning.judge_of(principles, whole)
         try:
             made = mondrian(table, principles, **options)  # type: ignore[arg-type]
         except InfeasibleError:
@@ -330,7 +329,7 @@ def test_a_partition_is_the_same_however_many_threads_look_ahead(
     """Also where splits are refused, and what was found below them is forgotten: same groups, as many judged."""
     cases = partitionable(repeats(60))
     whole = [mondrian(*case[:2], **case[2]) for case in cases]  # type: ignore[arg-type]
-    monkeypatch.setattr(mondrian_safe_compiled, "SMALL", 4)  # so that small tables are shared among threads
+    monkeypatch.setattr(partitioning, "SMALL", 4)  # so that small tables are shared among threads
     for threads in (1, 2, 3):
         for (table, principles, options), one in zip(cases, whole, strict=True):
             made = mondrian(table, principles, threads=threads, **options)  # type: ignore[arg-type]
@@ -410,4 +409,4 @@ def test_the_judge_is_made_only_where_it_is_needed() -> None:
     """Principles about single groups keep their own way."""
     table = small_table(0, 30)
     whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
-    assert mondrian_safety.judge_of([jali.KAnonymity(2)], whole) is None
+    assert partitioning.judge_of([jali.KAnonymity(2)], whole) is None

@@ -21,9 +21,8 @@ from jali.principles.base import hold
 from jali.principles.counts import Counts, Sensitive
 from jali.publish import drafts
 from jali.search.batches import batches_along, dealt_into
-from jali.search.halves import People, halve
-from jali.search.mondrian.plan import columns_of
-from jali.search.seating import Orders, _hold_dealt, cut_by, dealing_of, seated, seats_of
+from jali.search.halves import Orders, People, _hold_dealt, cut_by, dealing_of, halve, seated, seats_of
+from jali.search.items import columns_of
 from oracles import anatomy
 from oracles import angel as oracle
 from oracles import transparent as attacker

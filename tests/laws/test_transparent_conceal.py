@@ -21,12 +21,11 @@ import jali.publish.conceal as publisher
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.cells import first_and_last
+from jali.principles.anonymity import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.principles.counts import Sensitive, dense
-from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.releases.concealed import Concealed
 from jali.search.halves import samples_of
-from jali.search.presence.halved import halve_people
-from jali.search.presence.screen import framed
+from jali.search.screen import framed, halve_people
 from oracles import halved_presence as oracle
 from oracles.halved_presence import Person, World
 

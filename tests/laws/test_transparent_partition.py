@@ -27,7 +27,7 @@ from jali.principles.counts import Sensitive, dense
 from jali.publish.transparent import withstands
 from jali.releases.summary import KNOWS_ALGORITHM, NOT_COVERED
 from jali.search.halves import People, halve, people_of
-from jali.search.mondrian.plan import columns_of
+from jali.search.items import columns_of
 from oracles import principles as oracle
 from oracles.often import seeds
 

@@ -17,7 +17,7 @@ import jali
 from jali.encoding.table import Table
 from jali.reproduce import pdf
 from jali.risk.attacks.decoding import Decoder
-from jali.search.presence.screen import framed
+from jali.search.screen import framed
 
 JOBS = [(job, "*") for job in ("Professor", "Student", "Teacher", "Showman", "Singer")]
 NATIONS = [

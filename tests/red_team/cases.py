@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 import jali
 from jali.core.arrays import Bools, Ints
 from jali.principles import MultiAttribute, Safety
+from jali.principles.anonymity import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts, Sensitive
-from jali.principles.presence import ABSENT, PRESENCE, PRESENT, DeltaPresence
 from jali.search.halves import By
-from jali.search.mondrian.plan import Columns, columns_of
+from jali.search.items import Columns, columns_of
 from red_team.worlds import number_of_worlds
 
 BY = get_args(By)

@@ -12,8 +12,8 @@ import jali
 from jali.core.arrays import Ints
 from jali.principles.base import Principle
 from jali.search.halves import People, halve
-from jali.search.mondrian.mondrian import mondrian
-from jali.search.mondrian.plan import columns_of, items_of
+from jali.search.items import columns_of, items_of
+from jali.search.mondrian import mondrian
 from red_team.attackers import Learner, linked, logistic, naive_bayes
 from red_team.cases import drawn
 from red_team.pairs import PAIRS

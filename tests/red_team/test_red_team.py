@@ -10,7 +10,7 @@ import pytest
 import jali
 from jali import disclosure
 from jali.core.arrays import Ints
-from jali.search.mondrian.plan import Columns
+from jali.search.items import Columns
 from oracles.often import repeated
 from red_team import attackers, dealing, halving
 from red_team.cases import Case, Values, drawn

@@ -17,7 +17,7 @@ from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.risk.audit.figures import Audit
-    from jali.risk.joint.figures import JointAudit, JointAudits
+    from jali.risk.audit.joint_figures import JointAudit, JointAudits
 
 
 @click.command()

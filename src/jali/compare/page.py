@@ -251,22 +251,11 @@ class _Axis(NamedTuple):
     tick: Callable[[float], str]
 
 
-def _kl(point: Point) -> float | None:
-    return point.kl
-
-
-def _error(point: Point) -> float | None:
-    return point.error
-
-
 def pictures(frontier: Frontier) -> tuple[Picture, Picture]:
     """KL-divergence and query error, by strength and method."""
-    return (
-        _picture(
-            frontier, _Axis("KL-divergence", "KL-divergence (nats)", _kl, lambda kl: f"{kl:.4f} nats", "{:g}".format)
-        ),
-        _picture(frontier, _Axis("Query error", "average relative error", _error, percentage, _percent)),
-    )
+    kl = _Axis("KL-divergence", "KL-divergence (nats)", lambda point: point.kl, "{:.4f} nats".format, "{:g}".format)
+    error = _Axis("Query error", "average relative error", lambda point: point.error, percentage, _percent)
+    return _picture(frontier, kl), _picture(frontier, error)
 
 
 def _figures(frontier: Frontier) -> list[Html]:
@@ -286,10 +275,9 @@ def _picture(frontier: Frontier, axis: _Axis) -> Picture:
     without = f" Not drawn, because there is no such figure: {missing}." if missing else ""
     description = f"{'; '.join(told) or 'No figures'}.{without}"
 
-    def draw(canvas: Figure) -> None:
-        _draw(canvas, frontier, axis)
-
-    return Picture(f"{axis.title} by {frontier.vary}", description, draw, 5.6, 4.0)
+    return Picture(
+        f"{axis.title} by {frontier.vary}", description, lambda canvas: _draw(canvas, frontier, axis), 5.6, 4.0
+    )
 
 
 def _draw(canvas: Figure, frontier: Frontier, axis: _Axis) -> None:

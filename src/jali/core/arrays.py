@@ -1,9 +1,9 @@
-"""Arrays of codes and counts: the names of their types, and the idioms that many rooms need."""
+"""Arrays of codes and counts: the names of their types, the idioms that many rooms need, the formula of each cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -175,3 +175,48 @@ def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], 
     rank = np.empty(len(keys), dtype=np.int32)
     rank[np.argsort(keys, kind="stable")] = np.arange(len(keys), dtype=np.int32)
     return rank[encoded.indices.to_numpy()], len(keys)
+
+
+# -- what a release costs the analyst: the formula of each figure, from the shares, rows or sizes that callers have ---
+#
+# Compiled searches (`kernels/`) add up the parts of KL-divergence and granularity themselves, group by group.
+
+
+def kl_of_shares(share: Floats, inferred: Floats) -> float:
+    """KL(F ‖ F*) = Σ F log(F / F*) in nats, over the cells where the table has a share F > 0."""
+    return float(np.sum(share * np.log(share / inferred)))
+
+
+def kl_given(own: float, weight: Floats, inferred: Floats, total: float) -> float:
+    """The same for cells of several combinations, where own = Σ F log F is known: own − Σ (weight / total) log F*."""
+    return own - dot(weight, np.log(inferred)) / total
+
+
+def average_size(rows: int, groups: int) -> float:
+    """Rows per group; suppressed rows are one group."""
+    return rows / groups
+
+
+def discernibility(sizes: Floats, suppressed: int = 0, rows: int = 0) -> float:
+    """Σ over rows of the rows in their group; a suppressed row counts the rows of the whole table."""
+    return dot(sizes, sizes) + float(suppressed) * rows
+
+
+def covered_share(rows: NDArray[Any], covered: NDArray[Any], values: int) -> float:
+    """The mean over rows of (values covered − 1) / (values − 1): 0 for a single value, 1 for `*`."""
+    return float(rows @ (covered - 1)) / float(rows.sum()) / max(values - 1, 1)
+
+
+def loss(shares: Collection[float]) -> float:
+    """ARX's loss: the geometric mean over columns of 1 + the share of values covered, minus 1."""
+    return float(math.prod(1.0 + share for share in shares) ** (1.0 / len(shares)) - 1.0)
+
+
+def granularity(shares: Collection[float]) -> float:
+    """1 minus the mean over columns of the share of values covered."""
+    return 1 - float(np.mean(list(shares)))
+
+
+def dot(one: Floats, other: Floats) -> float:
+    """The sum of products, added up here: sharing a short sum among threads, as `@` does, takes longer than the sum."""
+    return float((one * other).sum())

@@ -12,9 +12,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, owners, sorted_by
-from jali.cover import intervals as spans
 from jali.cover import masks as texts
-from jali.cover.sets import Sets, as_kind, clean, joint_type, require, type_of
+from jali.cover.sets import Sets, Spans, as_kind, clean, joint_type, patterns_of_numbers, require, type_of, typed
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.query.match import Part, Patterns, holds, merged, numbered
@@ -195,6 +194,9 @@ class Cover:
     def _sets(self) -> Sets:
         return Sets(cast(pa.Array, self.values), self.start, self.member, self.share)
 
+    def _spans(self, nodes: NDArray[np.integer]) -> Spans:
+        return Spans(self.low[nodes], self.high[nodes], self.whole)
+
     @cached_property
     def listed(self) -> Sets | None:
         """All nodes as sets of known values, if each is one, and none a guess."""
@@ -224,8 +226,7 @@ class Cover:
         if len(nodes := self._are(_MEMBERS)):
             parts.append(self._sets.part(tests, nodes))
         if len(nodes := self._are(_SPAN)):
-            low, high = self.low[nodes], self.high[nodes]
-            parts.append(spans.parts(tests, nodes, low, high, whole=self.whole, kind=str(self.kind)))
+            parts.append(self._spans(nodes).part(tests, nodes, str(self.kind)))
         if len(nodes := self._are(_MASK)):
             parts += texts.parts(tests, nodes, self._masks, self.letters)
         if len(nodes := self._are(_MISSING)):
@@ -266,7 +267,7 @@ class Cover:
         if len(some := self._are(_SPAN)):
             numbers = v.numbers(values)
             assert numbers is not None
-            value, span, share = spans.density(numbers, self.low[some], self.high[some], whole=self.whole)
+            value, span, share = self._spans(some).density(numbers)
             found.append((value, some[span], share))
         if len(some := self._are(_MASK)):
             value, mask, share = texts.density(values.to_pylist(), self._masks, self.letters)
@@ -291,8 +292,7 @@ class Cover:
         if what == _MEMBERS:
             return self._sets.draw(nodes, random)
         if what == _SPAN:
-            found = spans.draw(self.low[nodes], self.high[nodes], random, whole=self.whole)
-            return spans.typed(found, self.kind, whole=self.whole)
+            return typed(self._spans(nodes).draw(random), self.kind, whole=self.whole)
         if what == _MASK:
             which = np.searchsorted(self._are(_MASK), nodes)
             return texts.draw(self._masks, which, self.letters, random)
@@ -302,12 +302,12 @@ class Cover:
 def universe(tests: Sequence[Test], kind: v.Kind | None) -> Bools:
     """The truth patterns that some value of this kind has, known or not: (patterns, tests)."""
     if kind in ("number", "date"):
-        return spans.universe(tests, kind)
+        return patterns_of_numbers(tests, kind)
     if kind == "boolean":
         return np.stack([holds(test, [False, True]) for test in tests], axis=1)
     sorts: dict[str, Callable[[Sequence[Test]], Bools]] = {
         "text": texts.universe,
-        "number": lambda some: spans.universe(some, "number"),
+        "number": lambda some: patterns_of_numbers(some, "number"),
         "boolean": lambda some: np.eye(len(some) + 1, len(some), dtype=np.bool_),
     }
     found = np.zeros((1, len(tests)), dtype=np.bool_)

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Bools, Floats, Ints, owners, steps
-from jali.cover import intervals as spans
 from jali.cover.cover import Cover
 from jali.cover.masks import HIDDEN, alphabet
-from jali.cover.sets import index_among
+from jali.cover.sets import Spans, index_among
 from jali.encoding import values as v
 
 
@@ -104,7 +103,7 @@ def fits(cover: Cover, values: pa.Array) -> Floats:
         found[index >= 0] = members(cover)[:, index[index >= 0]].T
     spanned, numbers = np.flatnonzero(~np.isnan(cover.low)), v.numbers(values)
     if len(spanned) and numbers is not None:
-        value, node, _ = spans.density(numbers, cover.low[spanned], cover.high[spanned], whole=cover.whole)
+        value, node, _ = Spans(cover.low[spanned], cover.high[spanned], cover.whole).density(numbers)
         found[value, spanned[node]] = 1
     if cover.masks is not None:
         texts = values.cast(pa.string()).to_pylist()

@@ -1,9 +1,12 @@
-"""Known values of a column, made comparable, and sets of them: which members satisfy which tests."""
+"""Known values of a column, made comparable, sets of them, and intervals: which part of each satisfies which tests."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,10 +18,12 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, owners, runs_of, sorted_by
 from jali.encoding import values as v
 from jali.errors import InputError
-from jali.query.match import Part, holds, numbered
-from jali.query.tree import Test
+from jali.query.match import COMPARE, Part, folded, holds, numbered
+from jali.query.tree import Scalar, Test, number_from
 
 _SMALL = 1 << 16  # cells of a table that is quicker to multiply with than to look up
+_DAY = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1)
 
 
 def require(truth: bool, what: str) -> None:
@@ -201,3 +206,127 @@ class Sets:
             wanted = upto[begin] + random.random(len(nodes)) * (upto[begin + size] - upto[begin])
             at = np.clip(np.searchsorted(upto, wanted, side="right") - 1, begin, begin + size - 1)
         return self.values.take(pa.array(self.member[at]))
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Intervals of numbers and days: closed sets of whole numbers, or [low, high) where values are fractions.
+
+    An interval with low = high is that value. Tests are judged at their literals alone.
+    """
+
+    low: Floats  # (intervals,)
+    high: Floats  # (intervals,)
+    whole: bool
+
+    def part(self, tests: Sequence[Test], nodes: Ints, kind: str) -> Part:
+        """The patterns of the tests on the intervals, which are the given nodes.
+
+        A literal b cuts the line into what is below it, b itself, and what is above: with G(x) the share of an
+        interval up to x, these have G(b-), G(b) - G(b-) and 1 - G(b). A single fraction has no share of an
+        interval that is not a point, but is possible.
+        """
+        points, truth = _pieces(tests, kind)
+        number, first = numbered(truth)
+        before = [_float(math.ceil(point) - 1 if self.whole else point) for point in points]
+        upto = [_float(math.floor(point)) for point in points] if self.whole else before
+        found = []
+        step = max(1, 2**21 // len(truth))  # many literals on many intervals: some intervals at a time
+        for at in range(0, max(len(nodes), 1), step):
+            share, possible = self._shares(before, upto, slice(at, at + step))
+            found.append(folded(number, share, possible))
+        shares, possibles = zip(*found, strict=True)
+        return Part(nodes, truth[first], np.concatenate(shares, axis=1), np.concatenate(possibles, axis=1))
+
+    def _shares(self, before: list[float], upto: list[float], some: slice) -> tuple[Floats, Bools]:
+        """The share of each of some intervals in each piece, and whether it has any of it: (pieces, intervals)."""
+        low, high, whole = self.low[some], self.high[some], self.whole
+        ends = np.stack([np.array(before), np.array(upto)], axis=1).reshape(-1, 1)
+        edges = np.zeros((len(ends) + 2, len(low)))  # G before and at each point, between 0 and 1
+        edges[-1] = 1.0
+        size = high - low + 1 if whole else high - low
+        with np.errstate(divide="ignore", invalid="ignore"):
+            edges[1:-1] = np.clip((ends - low + whole) / size, 0.0, 1.0)
+        if not whole:
+            edges[1:-1:2] = np.where(size > 0, edges[1:-1:2], ends[::2] > low)
+            edges[2:-1:2] = np.where(size > 0, edges[2:-1:2], ends[1::2] >= low)
+        share = np.diff(edges, axis=0)
+        possible = share > 0
+        if not whole:
+            possible[1::2] |= (low <= ends[::2]) & (ends[::2] < high)
+        return share, possible
+
+    def density(self, found: Floats) -> tuple[Ints, Ints, Floats]:
+        """Which intervals hold which numbers, and how likely each is: 1 / size, a density for fractions."""
+        low, high, whole = self.low, self.high, self.whole
+        size = np.where(high > low, high - low + 1 if whole else high - low, 1.0)
+        step = max(1, 2**22 // max(len(low), 1))
+        values, spans = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for at in range(0, len(found), step):
+            some = found[at : at + step, None]
+            inside = (low <= some) & ((some <= high) if whole else (some < high) | ((some == high) & (low == high)))
+            if whole:
+                inside &= np.floor(some) == some
+            value, span = np.nonzero(inside)
+            values.append(value + at)
+            spans.append(span)
+        span = np.concatenate(spans)
+        return np.concatenate(values), span, 1.0 / size[span]
+
+    def draw(self, random: np.random.Generator) -> Floats:
+        """One number of each interval, each equally likely."""
+        low, high = self.low, self.high
+        if self.whole:
+            return low + np.floor(random.random(len(low)) * (high - low + 1))
+        drawn = low + random.random(len(low)) * (high - low)
+        return np.where(high > low, np.minimum(drawn, np.nextafter(high, low)), low)  # rounding may reach the end
+
+
+def patterns_of_numbers(tests: Sequence[Test], kind: str) -> Bools:
+    """The patterns that some number (or day) has: (patterns, tests)."""
+    return _pieces(tests, kind)[1]
+
+
+def _pieces(tests: Sequence[Test], kind: str) -> tuple[list[Fraction], Bools]:
+    """The literals in order, and the truth on what lies below the first, at it, above it, at the second, and so on."""
+    literals = [_literals(test, kind) for test in tests]
+    points = sorted({point for found in literals for point in found})
+    number = {point: 2 * i + 1 for i, point in enumerate(points)}
+    piece = np.arange(2 * len(points) + 1)
+    truth = np.zeros((len(piece), len(tests)), dtype=np.bool_)
+    for column, (test, found) in enumerate(zip(tests, literals, strict=True)):
+        at = [number[point] for point in found]
+        if test.op in ("=", "in"):
+            truth[at, column] = True
+        elif test.op in COMPARE:
+            truth[:, column] = COMPARE[test.op](piece, at[0])
+    return points, truth
+
+
+def _literals(test: Test, kind: str) -> list[Fraction]:
+    """A test's literals as numbers or days; what cannot be compared is refused as for known values."""
+    holds(test, [date(2000, 1, 1)] if kind == "date" else [0])
+    if test.op == "null":
+        return []
+    found = cast(frozenset[Scalar], test.value) if test.op == "in" else [cast(Scalar, test.value)]
+    if kind == "date":
+        moments = [(datetime.fromisoformat(str(one)) - _EPOCH) // timedelta.resolution for one in found]
+        return [Fraction(moment, _DAY // timedelta.resolution) for moment in moments]
+    return [Fraction(number_from(one.strip()) or 0) if isinstance(one, str) else Fraction(one) for one in found]
+
+
+def _float(number: Fraction | int) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def typed(found: Floats, kind: str | None, *, whole: bool) -> pa.Array:
+    """Numbers as integers or fractions, days as dates or times."""
+    if kind == "date":
+        if whole:
+            return pa.array(found.astype(np.int32), pa.int32()).cast(pa.date32())
+        micros: NDArray[np.int64] = np.round(found * 86_400_000_000).astype(np.int64)
+        return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))
+    return pa.array(found.astype(np.int64)) if whole else pa.array(found)

@@ -112,21 +112,6 @@ def _entries(
         "person": None if person is None else person[first],
     }
 
-    def without_values(self) -> Frequencies:
-        """The frequencies of the same records where nobody's sensitive value is known; for one row a person."""
-        people = counted(self.combination, self.people, self.combinations)
-        return replace(
-            self,
-            combination=np.arange(self.combinations),
-            value=np.zeros(self.combinations, dtype=np.int64),
-            people=people,
-            rows=people,
-            weight=added(self.combination, self.weight, self.combinations),
-            joint=np.zeros((1, 0), dtype=np.int64),
-            sensitive=(),
-            judged=(),
-        )
-
 
 def _pairs(first: Ints, second: Ints) -> Ints:
     return np.unique(first * (int(second.max(initial=0)) + 1) + second)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, added, added_by_key, combine, owners, pairs_of, runs_of, sorted_by
 from jali.core.formats import free_name
 from jali.cover.cover import Cover
-from jali.cover.intervals import typed
-from jali.cover.sets import Sets
+from jali.cover.sets import Sets, typed
 from jali.errors import InputError
 
 LARGEST = 20_000_000  # cells of a joint table

@@ -10,8 +10,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, combine
-from jali.core.costs import kl_of_shares
+from jali.core.arrays import Bools, Floats, Ints, combine, kl_of_shares
 from jali.core.programs import Sums
 from jali.errors import InputError
 from jali.graphical.graph import JunctionTree, Mask, junction_tree

@@ -9,8 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, added, starts
-from jali.core.costs import average_size, covered_share, discernibility, granularity, kl_of_shares, loss
+from jali.core.arrays import (
+    Ints,
+    added,
+    average_size,
+    covered_share,
+    discernibility,
+    granularity,
+    kl_of_shares,
+    loss,
+    starts,
+)
 from jali.cover.cover import Cover
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Table

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
+from jali.core.arrays import Floats, Ints, combine
 from jali.core.text import lines_of
 from jali.cover.cover import Cover
-from jali.encoding.table import Domain, Table
-from jali.errors import InputError
+from jali.encoding.table import Column, Domain, Table
+from jali.errors import InputError, nearest
 from jali.estimates.base import Estimate
-from jali.measures.holder import bucket_costs, divergence, holder_costs, holder_covers, holder_estimate
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.cells import summed
+from jali.estimates.conditions import BoxColumn
+from jali.measures.holder import bucket_costs, divergence, holder_costs, holder_covers, holder_estimate, other_table
 from jali.measures.queries import QueryErrors, workload
-from jali.measures.reconstruction import Asked, matching
-from jali.measures.rules import CONFIDENCE, SUPPORT, Classified, RuleErrors
+from jali.measures.rules import (
+    CONFIDENCE,
+    SUPPORT,
+    Classified,
+    RuleErrors,
+    classified,
+    require_classifier,
+    rule_errors,
+    share_of,
+)
 from jali.principles.base import whole_number
 from jali.releases.base import Release
+from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import an
 
@@ -186,3 +202,180 @@ def require_original(release: Release, original: Table) -> None:
     for facts in release.columns_facts():
         if facts["role"] in ("quasi", "sensitive"):
             original[facts["name"]]  # says which column it lacks
+
+
+# -- reconstructions: rules and predictions from them, and how likely one is the original ------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a caller of `measure` wants to know about rules and classes, checked."""
+
+    columns: tuple[str, ...]  # among which rules are mined
+    rules: bool
+    classify: str | None
+    holdout: Table | None
+    support: float
+    confidence: float
+    seeds: int
+
+    @classmethod
+    def of(
+        cls, original: Table, rules: bool | Sequence[str], classify: str | None, holdout: Table | None,
+        *, support: float, confidence: float, seeds: int,
+    ) -> Asked | None:  # fmt: skip
+        """None where nothing of the sort is asked."""
+        published = [column.name for column in original.columns if column.role != "other"]
+        if isinstance(rules, str) or not isinstance(rules, (bool, Iterable)):
+            do = f'write rules=["{rules}"]' if isinstance(rules, str) else "write rules=True for all columns"
+            raise InputError("rules must be True, False or a list of column names", got=repr(rules), do=do)
+        listed = published if isinstance(rules, bool) else list(rules)
+        if not listed:
+            raise InputError("rules names no column", do="write rules=True for all columns")
+        for what, name in [("rules", name) for name in listed] + [("classify", classify)] * (classify is not None):
+            if name not in published:
+                raise InputError(f'{what}: no column "{name}" was published', do=nearest(str(name), published))
+        if holdout is not None and classify is None:
+            raise InputError("holdout is for classify", do='name the column: classify="…"')
+        if rules is False and classify is None:
+            return None
+        share_of("support", support), share_of("confidence", confidence)
+        if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1 + (classify is not None):
+            least = 1 + (classify is not None)
+            raise InputError(f"seeds must be a whole number, at least {least}", got=repr(seeds))
+        if holdout is not None and not isinstance(holdout, Table):
+            raise InputError("holdout must be a jali table", do="use jali.read or jali.table")
+        if classify is not None:
+            require_classifier()
+        columns = tuple(name for name in published if name in listed)
+        return cls(columns, rules is not False, classify, holdout, support, confidence, seeds)
+
+    def answers(self, release: Generalized, original: Table, covers: Mapping[str, Cover]) -> dict[str, Any]:
+        """The fields of Measures that were asked for."""
+        own = original.frame("arrow")
+        drawn = reconstructions(release, original, covers, seeds=self.seeds)
+        least: dict[str, Any] = {"support": self.support, "confidence": self.confidence}
+        found: dict[str, Any] = {}
+        if self.rules:
+            some = [one.select(self.columns) for one in (own, *drawn)]
+            found["rules"] = rule_errors(some[0], some[1:], **least)
+        if self.classify is not None:
+            names = list(dict.fromkeys([*self.columns, self.classify]))
+            some = [one.select(names) for one in (own, *drawn)]
+            found["class_rules"] = rule_errors(some[0], some[1:], **least, then=self.classify)
+            found["classified"] = classified(
+                drawn, original, self.classify,
+                names=[c.name for c in original.columns if c.role != "other" and c.name != self.classify],
+                holdout=self.holdout, in_order=_places(release, original) is not None,
+            )  # fmt: skip
+        return found
+
+
+def reconstructions(
+    release: Generalized, original: Table, covers: Mapping[str, Cover], *, seeds: int
+) -> list[pa.Table]:
+    """One value for every published cell, with seeds 0, 1, …: the same whenever it is asked.
+
+    The rows stand in the order of the original's where a fresh release knows it, else sorted by what they show: not as
+    they were published, since that order is different each time.
+    """
+    told = [column for column in release.columns if column.role != "other"]
+    places = _places(release, original)
+    order = np.lexsort([column.codes for column in told]) if places is None else places
+    columns = [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes[order]) for c in told]
+    estimate = BoxEstimate.from_rows(columns)
+    return [estimate.sample(None, seed=seed) for seed in range(seeds)]
+
+
+def _places(release: Generalized, original: Table) -> Ints | None:
+    """The published row of each of the original's, where that is known one by one."""
+    known = release._places is not None and len(release._places) == original.records and original.multiplicity is None
+    return release._places if known else None
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What one value drawn for every cell has to do with the original (Nergiz et al., Section IV-B)."""
+
+    kl_cost: float  # Σ over groups of size × cross-entropy, nats
+    log_match: float  # the natural logarithm of the probability to get the original's rows
+
+
+def matching(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> Matching | None:
+    """KL cost − Σ c ln f(v) over groups, quasi-identifiers and values (Equation 1), and the matching probability.
+
+    P = Π over groups and sensitive values of c! / Π c(cell)! · Π f, a multinomial: rows of a group with the same
+    sensitive value can change places. None where it is not known which group a row is in: boxes overlap, and the
+    release was loaded.
+    """
+    group = groups_of(release, original, covers)
+    if group is None:
+        return None
+    combination = original.frequencies.row_combination.astype(np.int64)
+    rows = np.ones(original.records) if original.multiplicity is None else original.multiplicity.astype(np.float64)
+    together, first = combine(
+        [(group, int(group.max()) + 1), (combination, original.frequencies.combinations)], original.records
+    )
+    count = np.bincount(together, weights=rows)
+    log_share = np.zeros(len(first))
+    place = release._group[1]  # a row of each group
+    for column in release.of_role("quasi"):
+        node = column.codes[place].astype(np.int64)[group[first]]
+        log_share += _log_shares(covers[column.name], original[column.name], first, node)
+    cost = -math.fsum((count * log_share).tolist())  # whatever the order in which groups were published
+    value, _ = combine([(c.codes, len(c.values)) for c in original.sensitive], original.records)
+    alike, _ = combine([(group, int(group.max()) + 1), (value, int(value.max()) + 1)], original.records)
+    cells, _ = combine([(together, len(first)), (value, int(value.max()) + 1)], original.records)
+    ways = _log_factorials(np.bincount(alike, weights=rows)) - _log_factorials(np.bincount(cells, weights=rows))
+    return Matching(kl_cost=max(cost, 0.0), log_match=min(ways - cost, 0.0))
+
+
+def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> Ints | None:
+    """The published group of each record: the only box that covers it, else what a fresh release remembers.
+
+    A record that no box covers is suppressed.
+    """
+    frequencies = original.frequencies
+    quasi = [release[column.name] for column in original.quasi]
+    place = release._group[1]
+    hidden = release.hidden_rows[place]
+    seen = np.flatnonzero(~hidden)
+    asked = [frequencies.codes[:, i].astype(np.int64) for i in range(len(quasi))]
+    dense = []
+    for column in quasi:
+        value, node, _ = covers[column.name].density(original[column.name].values, column.name)
+        dense.append((value, node, np.ones(len(value))))
+    nodes = [len(column.labels) for column in quasi]
+    codes = [column.codes[place[seen]].astype(np.int64) for column in quasi]
+    one = float(len(place) + 1)  # more than any number of a group: a sum tells how many boxes, and if one, which
+    mass = one + seen.astype(np.float64)
+    held = summed(asked, dense, nodes, codes, mass) if len(seen) else np.zeros(frequencies.combinations)
+    if held.max() >= 2 * one:
+        known = release._places is not None and len(release._places) == original.records
+        return release.group_of_rows[release._places].astype(np.int64) if known else None
+    found = np.where(held > 0, np.rint(held - one), -1).astype(np.int64)
+    if (found < 0).any():
+        if not hidden.any():
+            raise other_table()
+        found[found < 0] = int(np.flatnonzero(hidden)[0])
+    return found[frequencies.row_combination]
+
+
+def _log_shares(cover: Cover, column: Column, records: Ints, nodes: Ints) -> Floats:
+    """ln f(v) of what these records have in the column, in these nodes."""
+    value, node, share = cover.density(column.values, column.name)
+    key = value * cover.nodes + node
+    order = np.argsort(key)
+    key, share = key[order], share[order]
+    wanted = column.codes[records].astype(np.int64) * cover.nodes + nodes
+    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    if (key[at] != wanted).any():
+        raise other_table()
+    return np.log(share[at])
+
+
+def _log_factorials(counts: NDArray[Any]) -> float:
+    """Σ ln c!."""
+    whole = np.rint(counts).astype(np.int64)
+    upto = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(whole.max(initial=0)) + 1)))])
+    return float(np.bincount(whole, minlength=len(upto)) @ upto)

@@ -7,17 +7,19 @@ numbers or dates, any values otherwise. The error is |estimate − truth| / trut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, steps
+from jali.core.arrays import Bools, Floats, Ints, steps
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
-from jali.estimates.base import Estimate, generator
+from jali.estimates.base import Estimate, generator, short
 from jali.principles.base import exact, whole_number
 from jali.query.tree import And, Condition, Test
 
@@ -146,3 +148,203 @@ def codes_of(table: Table, column: Column) -> NDArray[np.integer]:
                 found: NDArray[np.integer] = codes[entry, at]
                 return found
     raise InputError(f'column "{column.name}" is neither a quasi-identifier nor sensitive')
+
+
+# -- each column and each pair of columns, estimated from a release and compared with the original if given ------------
+#
+# Columns with many values are compared by classes: intervals of equal width between the first and the last hundredth of
+# the people, or the most frequent values and all others together.
+
+CLASSES = 12
+"""The most classes that a column is divided into."""
+LARGEST_PAIR = 1_000_000
+"""Pairs of columns whose values have more combinations than this are not compared."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a column: what each is called, and where each value belongs."""
+
+    column: str
+    labels: tuple[str, ...]
+    of_value: dict[Any, int]
+
+    def of(self, values: Iterable[Any]) -> Ints:
+        """The class of each value: (values,)."""
+        return np.array([self.of_value[_key(value)] for value in values], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The shares of a column's classes, as published and in the original."""
+
+    classes: Classes
+    published: Floats  # (classes,)
+    original: Floats | None = None  # (classes,)
+
+    @property
+    def distance(self) -> float | None:
+        """The total variation distance: the share of people that would have to move from class to class."""
+        return None if self.original is None else float(np.abs(self.published - self.original).sum()) / 2
+
+
+@dataclass(frozen=True)
+class Association:
+    """How far two columns go together, as published and in the original: Cramér's V of their classes, 0 to 1."""
+
+    columns: tuple[str, str]
+    published: float
+    original: float | None = None
+
+
+def distribution(estimate: Estimate, column: str, original: Table | None = None) -> Distribution:
+    """How a column is distributed; an InputError where its values cannot be listed."""
+    values, count = _listed(estimate, column)
+    theirs = None if original is None else _own(original, column)
+    known = values + ([] if theirs is None else [v for v in theirs[0] if v not in set(values)])
+    mass = np.zeros(len(known))
+    mass[: len(count)] = count
+    if theirs is not None:
+        place = {value: i for i, value in enumerate(known)}
+        np.add.at(mass, [place[v] for v in theirs[0]], theirs[1])
+    classes = _classes(column, known, mass)
+    shares = _shares(classes, values, count)
+    return Distribution(classes, shares, None if theirs is None else _shares(classes, *theirs))
+
+
+def association(estimate: Estimate, one: Classes, other: Classes, original: Table | None = None) -> Association | None:
+    """How far two columns go together; None where their values have too many combinations to be listed."""
+    if len(one.of_value) * len(other.of_value) > LARGEST_PAIR:
+        return None
+    names = (one.column, other.column)
+    frame = estimate.frame(list(names))
+    count = np.asarray(frame[frame.column_names[-1]], dtype=np.float64)
+    one, other = (_covering(c, frame[c.column].to_pylist(), count) for c in (one, other))
+    shape = (len(one.labels), len(other.labels))
+    table = np.zeros(shape)
+    at = [c.of(frame[c.column].to_pylist()) for c in (one, other)]
+    np.add.at(table, (at[0], at[1]), count)
+    if original is None:
+        return Association(names, cramers_v(table))
+    theirs = np.zeros(shape)
+    at = [c.of(original[c.column].values.to_pylist())[codes_of(original, original[c.column])] for c in (one, other)]
+    np.add.at(theirs, (at[0], at[1]), original.frequencies.weight)
+    return Association(names, cramers_v(table), cramers_v(theirs))
+
+
+def _covering(classes: Classes, values: Sequence[Any], count: Floats) -> Classes:
+    """These classes, or where they lack a value new ones: of several tables one can show values that another does not.
+
+    A release with marginals answers a pair of columns from another table than each of them alone.
+    """
+    mass = dict.fromkeys(classes.of_value, 0.0)
+    for value, own in zip(map(_key, values), count.tolist(), strict=True):
+        mass[value] = mass.get(value, 0.0) + own
+    if len(mass) == len(classes.of_value):
+        return classes
+    return _classes(classes.column, list(mass), np.array(list(mass.values())))
+
+
+def cramers_v(table: Floats) -> float:
+    """Cramér's V of a table of counts: √(χ² / n / (min(rows, columns) − 1)); 0 where a column has a single value.
+
+    >>> round(cramers_v(np.array([[5.0, 0.0], [0.0, 5.0]])), 6), cramers_v(np.ones((2, 3)))
+    (1.0, 0.0)
+    """
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    if min(table.shape) < 2:
+        return 0.0
+    share = table / table.sum()
+    expected = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
+    squared = float((share**2 / expected).sum()) - 1
+    v = math.sqrt(max(squared, 0.0) / (min(table.shape) - 1))
+    return min(1.0, v) if v > 1e-7 else 0.0  # what is left of sums that cancel
+
+
+def _listed(estimate: Estimate, column: str) -> tuple[list[Any], Floats]:
+    frame = estimate.frame([column])
+    return list(map(_key, frame[column].to_pylist())), np.asarray(frame[frame.column_names[-1]], dtype=np.float64)
+
+
+def _own(table: Table, column: str) -> tuple[list[Any], Floats]:
+    """The original's values of a column, and how many people (or what weight) have each."""
+    codes = codes_of(table, table[column])
+    values = table[column].values.to_pylist()
+    mass = np.bincount(codes, weights=table.frequencies.weight, minlength=len(values))
+    return list(map(_key, values)), mass.astype(np.float64)
+
+
+def _shares(classes: Classes, values: Sequence[Any], count: Floats) -> Floats:
+    mass = np.bincount(classes.of(values), weights=count, minlength=len(classes.labels))
+    return np.asarray(mass / max(float(mass.sum()), 1e-300), dtype=np.float64)
+
+
+def _classes(column: str, values: list[Any], mass: Floats) -> Classes:
+    if not values:
+        raise InputError(f'column "{column}" has no values')
+    filled = [v for v in values if v is not None]
+    numbers = all(isinstance(v, (int, float, datetime.date)) and not isinstance(v, bool) for v in filled)
+    if numbers and len(filled) > CLASSES:
+        return _intervals(column, values, mass)
+    if numbers or len(values) <= CLASSES:
+        order = sorted(filled) if numbers else [values[i] for i in _by_mass(values, mass)]
+        order += [None] if numbers and None in values else []
+        return Classes(column, tuple(_text(v) for v in order), {v: i for i, v in enumerate(order)})
+    ranked = [values[i] for i in _by_mass(values, mass)]
+    top = ranked[: CLASSES - 1]
+    rest = len(values) - len(top)
+    of_value = {v: min(i, len(top)) for i, v in enumerate(ranked)}
+    return Classes(column, (*map(_text, top), f"{rest:,} other values"), of_value)
+
+
+def _by_mass(values: list[Any], mass: Floats) -> list[int]:
+    """The most frequent first; equal ones by name, so that the order is nobody's secret."""
+    return sorted(range(len(values)), key=lambda i: (-round(float(mass[i]), 6), _text(values[i])))
+
+
+def _intervals(column: str, values: list[Any], mass: Floats) -> Classes:
+    """Classes of equal width, the outer ones open to the side, where the outermost hundredths of the mass lie."""
+    filled = sorted(v for v in values if v is not None)
+    weight = dict(zip(values, mass.tolist(), strict=True))
+    below = np.cumsum([weight[v] for v in filled])
+    cuts = np.searchsorted(below, [0.01 * below[-1], 0.99 * below[-1]])
+    low, high = filled[int(cuts[0])], filled[min(int(cuts[1]), len(filled) - 1)]
+    width = (_number(high) - _number(low) + (1 if isinstance(low, (int, datetime.date)) else 0)) / (CLASSES - 2) or 1.0
+    if isinstance(low, (int, datetime.date)):
+        width = math.ceil(width)
+    raw = [int((_number(v) - _number(low)) // width) for v in filled]
+    last = int((_number(high) - _number(low)) // width)
+    bounded = [min(max(r, 0), last) for r in raw]
+    used = sorted(set(bounded))
+    members = {r: [v for v, own in zip(filled, bounded, strict=True) if own == r] for r in used}
+    labels = [_span(own[0], own[-1]) for own in members.values()]
+    of_value: dict[Any, int] = {v: used.index(r) for v, r in zip(filled, bounded, strict=True)}
+    if None in values:
+        of_value[None] = len(labels)
+        labels.append(_text(None))
+    return Classes(column, tuple(labels), of_value)
+
+
+def _key(value: Any) -> Any:
+    """A value as both sides call it: a day is its midnight."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return datetime.datetime.combine(value, datetime.time())
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, datetime.datetime):
+        return (value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1)).total_seconds() / 86400
+    return float(value)
+
+
+def _span(first: Any, last: Any) -> str:
+    return _text(first) if first == last else f"{_text(first)} – {_text(last)}"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, datetime.datetime):
+        return str(value.date() if value.time() == datetime.time() else value)
+    return short(value) if isinstance(value, float) else str(value)

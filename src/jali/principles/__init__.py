@@ -5,15 +5,13 @@ Importing this package makes every family known to `from_dict`; all it costs is 
 
 from __future__ import annotations
 
-from jali.principles.anonymity import AlphaAnonymity, KAnonymity
+from jali.principles.anonymity import AlphaAnonymity, DeltaPresence, KAnonymity
 from jali.principles.base import Combined, Principle, from_dict, hold, principles_of
 from jali.principles.closeness import TCloseness
 from jali.principles.counts import Cells, Counts, Sensitive, dense
 from jali.principles.diversity import DistinctDiversity, EntropyDiversity, FrequencyDiversity
-from jali.principles.multi import MultiAttribute
-from jali.principles.presence import DeltaPresence
+from jali.principles.knowledge import MultiAttribute, Safety
 from jali.principles.recursive import RecursiveDiversity
-from jali.principles.safety import Safety
 
 __all__ = [
     "AlphaAnonymity",

@@ -26,9 +26,9 @@ from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
 from jali.search.batches import deal, dealing, kept_by
 from jali.search.common import require_feasible
+from jali.search.items import Mode, Split
 from jali.search.lattice.lattice import Lattice, Node
-from jali.search.mondrian.mondrian import mondrian, require_cuts
-from jali.search.mondrian.plan import Mode, Split
+from jali.search.mondrian import mondrian, require_cuts
 
 WAYS = ("anatomy", "partition")
 

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, added
 from jali.core.progress import Step, watched
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest, told
-from jali.measures.holder import bucket_costs
+from jali.estimates.boxes import BoxEstimate
+from jali.estimates.conditions import BoxColumn
+from jali.measures.holder import bucket_costs, column_losses, divergence
 from jali.principles import KAnonymity
 from jali.principles.base import Principle, principles_of
-from jali.publish.blind import blind_marginal, of_seats
 from jali.publish.checks import Marginal, marginals_of, prepared, promises_of, require_table
-from jali.publish.coarsen import Settled, Wanted, settle
-from jali.publish.drafts import Draft, How, best, kl_of, marginal, of_drafts, published
+from jali.publish.drafts import (
+    Draft,
+    Found,
+    How,
+    best,
+    bucketed,
+    draft,
+    kl_of,
+    marginal,
+    of_drafts,
+    published,
+    seated_at_random,
+)
+from jali.releases.column import holder_cover
 from jali.releases.display import Show, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.angel import Angel
-from jali.releases.linked.decide import JOINT_TIME
+from jali.releases.linked.decide import JOINT_TIME, decide
 from jali.releases.linked.private import Assigned, batches_of, keys_of, read_keys
-from jali.search.seating import Seats, require_seats, seats_of
+from jali.releases.linked.tables import GroupTable
+from jali.search.halves import Seats, require_seats, seats_of
+from jali.search.nested import nested_groups
 
 Batches = Literal["best", "partition", "curve", "anatomy", "halves"]
 Buckets = Literal["best", "recode", "partition", "partition-kl"]
@@ -197,3 +214,175 @@ def _same_batches(keys: pa.Table, table: Table, release: Angel, *, given: bool) 
         if given:
             raise
         raise InputError("this is not the table that the release was made from", do="give the original") from None
+
+
+# -- tables that follow from quasi-identifiers and random bits alone, whatever the values in batches -------------------
+#
+# Buckets are formed and compared without sensitive columns, so that nothing about them can be read off which buckets
+# were taken. Decision 44 has the proof.
+
+
+def of_seats(table: Table, required: tuple[Principle, ...], seats: Seats, how: How, step: Step) -> Found:
+    """Batches that are seated in one way, and the buckets that show the quasi-identifiers best."""
+    assigned = seated_at_random(table, required, seats, step)
+    buckets, data = _sharpest(table, "data", how, linked=True, step=step)
+    return Found(kl_of(assigned, data), seats, buckets, assigned, data)
+
+
+def blind_marginal(table: Table, asked: Marginal, name: str, how: How, *, step: Step) -> Draft:
+    """The table of a marginal, from the k-anonymous buckets that show its own columns best."""
+    shows = {column: how.shows[column] for column in asked.columns}
+    return _sharpest(table.with_quasi(shows), name, how._replace(shows=shows), linked=asked.linked, step=step)[1]
+
+
+def _sharpest(table: Table, name: str, how: How, *, linked: bool, step: Step) -> tuple[str, Draft]:
+    """Of the buckets that are asked for, those with the lowest KL of the quasi-identifiers alone; and their way."""
+    blind = table.without_sensitive()
+    tables = [
+        (way, draft(blind, name, bucket, how.shows, linked=linked))
+        for way, bucket in bucketed(blind, (KAnonymity(how.k),), how, step)
+    ]
+    return tables[0] if len(tables) == 1 else min(tables, key=lambda each: _kl_of_boxes(blind, each[1]))
+
+
+def _kl_of_boxes(blind: Table, data: Draft) -> float:
+    """The KL-divergence of the quasi-identifiers alone, over the domain of the table's holder."""
+    shown = tuple(
+        BoxColumn(c.name, c.kind, c.role, holder_cover(c, blind[c.name], blind.domain), c.codes) for c in data.columns
+    )
+    return divergence(BoxEstimate(shown, added(data.bucket, blind.weight)), blind)
+
+
+# -- coarser tables, so that all of them together keep k: those that lose least first ----------------------------------
+#
+# Two kinds of tables are tried if those that were asked for break k. The marginals get buckets of more people, and
+# `data` stays as it is. Or `data` and all marginals are cut so that every bucket of `data` lies within one bucket of
+# each marginal: then the tables together show nothing but unions of buckets, whatever the batches. The losses that
+# decide which comes first, and the verdicts, look at quasi-identifiers and at batches, never at sensitive values.
+
+LARGER = (2, 8, 32)
+"""By how much the people of a marginal's buckets are raised above k where `data` stays as it is."""
+NESTED = (1, 4, 16, 64, 256, 1024)
+"""By how much the people of the marginals' overlaps are raised above k where all tables are nested."""
+SHARE = 4
+"""A check of tables that are not nested may take this part of the time that is left."""
+
+Losses = Mapping[str, Mapping[str, float]]  # of each column of each table, from 0 to 1
+
+
+class Settled(NamedTuple):
+    """Tables that keep k together, and the columns that had to be coarsened, table by table."""
+
+    drafts: tuple[Draft, ...]
+    coarsened: dict[str, list[str]]
+
+
+class _Candidate(NamedTuple):
+    loss: float
+    nested: bool
+    drafts: tuple[Draft, ...]
+    losses: Losses
+
+
+class Wanted(NamedTuple):
+    """What was asked for: marginals over some columns, and how everything is shown."""
+
+    marginals: Sequence[Marginal]
+    k: int
+    shows: Mapping[str, Show]
+    larger: Callable[[int], Sequence[Draft]]  # the same marginals with buckets of this many people
+
+
+def settle(
+    table: Table, batch: Ints, asked: Sequence[Draft], wanted: Wanted, *, seconds: float,
+    fixed: Sequence[GroupTable] = (),
+) -> Settled:  # fmt: skip
+    """The tables that were asked for if they keep k together, else those that lose least of the coarser ones that do.
+
+    `asked` is `data` and its marginals; or new marginals alone, which join tables that are `fixed`.
+    """
+    clock = _Clock(seconds)
+    size = np.bincount(batch)
+
+    def keeps(drafts: Sequence[Draft], seconds: float) -> bool:
+        with clock:
+            tables = [*fixed, *(_table(each, batch) for each in drafts)]
+            return decide(tables, size, wanted.k, seconds=seconds).kept is True
+
+    if keeps(asked, clock.left / SHARE):
+        return Settled(tuple(asked), {})
+    before = _losses(table, asked)
+    others = [*_larger(table, asked, wanted, alone=bool(fixed)), *([] if fixed else _nested(table, asked, wanted))]
+    for each in sorted(others, key=lambda candidate: candidate.loss):
+        time_for_it = max(clock.left, seconds / SHARE) if each.nested else clock.left / SHARE  # nested ones go fast
+        if time_for_it > 0 and keeps(each.drafts, time_for_it):
+            return Settled(each.drafts, _coarsened(before, each.losses))
+    raise InputError(
+        f"no coarser marginals were found that together keep k = {wanted.k}",
+        got=None if clock.left > 0 else f"{seconds:g} seconds",
+        do="publish fewer marginals, raise joint_time, or leave joint_k out if k need not hold for all tables together",
+    )
+
+
+class _Clock:
+    """Counts the seconds that checks take; making the tables is not counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.left = max(0.0, self.left - (time.monotonic() - self._begun))
+
+
+def _table(drawn: Draft, batch: Ints) -> GroupTable:
+    """The table as it would be published, in the order of the original."""
+    columns = tuple(replace(column, codes=column.codes[drawn.bucket]) for column in drawn.columns)
+    return GroupTable(drawn.name, columns, batch if drawn.linked else None)
+
+
+def _larger(table: Table, asked: Sequence[Draft], wanted: Wanted, *, alone: bool) -> Iterator[_Candidate]:
+    """Marginals with buckets of more people; `data` stays, and is left out where marginals are added `alone`."""
+    for factor in LARGER:
+        if factor * wanted.k <= table.rows // 2:
+            drafts = (*([] if alone else asked[:1]), *wanted.larger(factor * wanted.k))
+            yield _candidate(table, drafts, nested=False)
+
+
+def _nested(table: Table, asked: Sequence[Draft], wanted: Wanted) -> Iterator[_Candidate]:
+    """Tables whose buckets lie within each other, with more and more people in the overlaps of the marginals."""
+    trees = np.array([wanted.shows[column.name] == "taxonomy" for column in table.quasi])
+    columns = [marginal.columns for marginal in wanted.marginals]
+    sizes = [factor * wanted.k for factor in NESTED if factor == 1 or factor * wanted.k <= table.rows // 2]
+    for least in [*sizes, table.rows]:  # with everybody in one overlap the marginals show * alone
+        data, groups = nested_groups(table, columns, k=wanted.k, least=least, trees=trees)
+        drafts = [draft(table, asked[0].name, data, wanted.shows)]
+        for group, one, before in zip(groups, wanted.marginals, asked[1:], strict=True):
+            shows = {name: wanted.shows[name] for name in one.columns}
+            some = table.with_quasi(shows)
+            bucket = np.zeros(some.frequencies.combinations, dtype=np.int64)
+            bucket[some.frequencies.row_combination] = group[table.frequencies.row_combination]
+            drafts.append(draft(some, before.name, bucket, shows, linked=one.linked))
+        yield _candidate(table, drafts, nested=True)
+
+
+def _candidate(table: Table, drafts: Sequence[Draft], *, nested: bool) -> _Candidate:
+    losses = _losses(table, drafts)
+    return _Candidate(
+        float(np.mean([np.mean([*own.values()]) for own in losses.values()])), nested, tuple(drafts), losses
+    )
+
+
+def _losses(table: Table, drafts: Sequence[Draft]) -> Losses:
+    return {each.name: column_losses(table, each.columns, each.bucket) for each in drafts}
+
+
+def _coarsened(before: Losses, after: Losses) -> dict[str, list[str]]:
+    """The columns that show less than was asked for, of each table that has some."""
+    found = {
+        table: [name for name, loss in own.items() if loss > before[table][name] + 1e-12]
+        for table, own in after.items()
+    }  # fmt: skip
+    return {table: names for table, names in found.items() if names}

@@ -15,7 +15,7 @@ from jali.core.progress import Step, watched
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import holder_costs
-from jali.principles.presence import DeltaPresence
+from jali.principles.anonymity import DeltaPresence
 from jali.publish.checks import only_present, require_two
 from jali.publish.generalize import manifest_of
 from jali.releases.base import fresh_order, open_order
@@ -26,10 +26,9 @@ from jali.releases.display import Show, publish_groups, publish_weights, shows_o
 from jali.releases.generalized import require_jali_table
 from jali.releases.pdf import Shift as Towards
 from jali.releases.presence import Parts
-from jali.search.mondrian.plan import under_taxonomy
-from jali.search.presence.halved import halved_screen
-from jali.search.presence.screen import Framed, Screen, framed, lattice_screen, partition_screen
-from jali.search.presence.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
+from jali.search.items import under_taxonomy
+from jali.search.screen import Framed, Screen, framed, halved_screen, lattice_screen, partition_screen
+from jali.search.shift import SHIFTS, Members, Moved, Shift, Spread, members_of, moved, weights
 
 Search = Literal["lattice", "partition"]
 PUBLIC = Towards(start="set")

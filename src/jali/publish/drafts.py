@@ -30,11 +30,11 @@ from jali.releases.linked.angel import Angel
 from jali.releases.linked.private import Assigned, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
 from jali.search.batches import batches_along, deal, dealing
-from jali.search.mondrian.mondrian import mondrian
-from jali.search.mondrian.plan import Split
-from jali.search.recode.plan import RecodeShow
-from jali.search.recode.recode import recode_groups
-from jali.search.seating import Orders, Seats, seated
+from jali.search.halves import Orders, Seats, seated
+from jali.search.items import Split
+from jali.search.layout import RecodeShow
+from jali.search.mondrian import mondrian
+from jali.search.recode import recode_groups
 
 _WORKERS = 4  # tables that are put into order at a time
 
@@ -88,9 +88,7 @@ def kl_of(assigned: Assigned, data: Draft) -> float:
     values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
     there = counted(number, assigned.people)
     weight = _mean_of_batches(table, assigned.of_record)
-    return divergence(
-        LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table
-    )  # fmt: skip
+    return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table)
 
 
 def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:

@@ -28,11 +28,11 @@ from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition, require_feasible
 from jali.search.halves import BYS, By, halve, people_of
-from jali.search.mondrian.mondrian import Boxes, mondrian, require_cuts
-from jali.search.mondrian.plan import Mode, Similarity, Split, columns_of
-from jali.search.recode.plan import PEELS, SHOWS, Objective, Peel, RecodeShow
-from jali.search.recode.recode import Recoding, recode_groups, standouts
-from jali.search.recode.search import Search
+from jali.search.items import Mode, Similarity, Split, columns_of
+from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
+from jali.search.mondrian import Boxes, mondrian, require_cuts
+from jali.search.peeling import Search
+from jali.search.recode import Recoding, recode_groups, standouts
 
 Kind = TypeVar("Kind", bound=Partitioned)
 

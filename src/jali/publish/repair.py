@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import runs
-from jali.core.costs import average_size, discernibility
+from jali.core.arrays import average_size, discernibility, runs
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
@@ -24,8 +23,7 @@ from jali.releases.facts import LevelFacts
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.load import release_of
 from jali.releases.summary import an
-from jali.search.common import breaking, first_union_that_holds
-from jali.search.tuples import tuples_taken
+from jali.search.common import breaking, first_union_that_holds, tuples_taken
 
 By = Literal["groups", "tuples"]
 BYS: tuple[By, ...] = ("groups", "tuples")

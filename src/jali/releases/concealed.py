@@ -20,12 +20,12 @@ from jali.core.arrays import Bools, combine, counted
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
-from jali.principles.presence import DeltaPresence
+from jali.principles.anonymity import DeltaPresence
 from jali.releases.base import Bound
 from jali.releases.generalized import Generalized, require_jali_table
 from jali.releases.presence import Parts, Presence, presence_in_parts
 from jali.releases.summary import HOLDER, NOT_COVERED, OF_THE_PRESENT, beyond
-from jali.search.presence.screen import Framed, framed
+from jali.search.screen import Framed, framed
 
 KNOWN_ALGORITHM: dict[bool, str] = {
     False: "whoever knows the algorithm learns that no finer groups kept the bounds, and of a lattice that no other "

@@ -23,7 +23,7 @@ from jali.releases.facts import Bounds
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.search.common import Partition
-from jali.search.mondrian.plan import under_taxonomy
+from jali.search.items import under_taxonomy
 
 Show = Literal["taxonomy", "interval", "set", "pdf"]
 SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")

@@ -24,7 +24,7 @@ from jali.releases.facts import LevelFacts
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts
 from jali.releases.people import people_counts
 from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
-from jali.search.recode.plan import Peel
+from jali.search.layout import Peel
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover

@@ -16,11 +16,11 @@ from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.cells import first_and_last, summed
 from jali.kernels import TOLERANCE
+from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
-from jali.principles.presence import DeltaPresence
 from jali.releases.column import Published, holder_cover
 from jali.releases.summary import many
-from jali.search.presence.existence import alike, existence, kernels, logs_of
+from jali.search.existence import alike, existence, kernels, logs_of
 
 if TYPE_CHECKING:
     from jali.releases.generalized import Generalized

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from jali.core.text import Html, element
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.measures.columns import Association, Distribution, association, distribution
 from jali.measures.measure import Measures, inferred_beside, measure
-from jali.measures.queries import QueryErrors, workload
+from jali.measures.queries import Association, Distribution, QueryErrors, association, distribution, workload
 from jali.principles import KAnonymity
 from jali.principles.base import Principle, show
 from jali.principles.counts import Counts

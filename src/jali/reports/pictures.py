@@ -5,90 +5,24 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jali.core.charts import Picture, bars, clipped
-from jali.core.text import printable
+import numpy as np
+
+from jali.core.arrays import Ints, combine, counted
+from jali.core.charts import LETTERS, Look, Picture, Spot, bars, clipped, graph
 from jali.encoding.hierarchy import Hierarchy
-from jali.errors import InputError
+from jali.errors import InputError, nearest
+from jali.estimates.cells import listed
 from jali.releases.base import Release
+from jali.releases.column import Published
 from jali.releases.summary import an, many
-from jali.reports.boxes import boxes
 from jali.search.lattice.lattice import Nodes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-LETTERS = 14
-"""Letters of a note per inch."""
-
-
-class Spot(NamedTuple):
-    """A node of a graph: where it stands, what sort it is of, and what it is called (nothing where it is "")."""
-
-    x: float
-    y: float
-    sort: str
-    label: str = ""
-
-
-class Look(NamedTuple):
-    """How a sort of spots looks: sorts differ in form and filling, not in colour alone."""
-
-    marker: str = "o"
-    face: str = "white"
-    edge: str = "#333333"
-    size: float = 5.0
-
-
-def graph(
-    spots: Sequence[Spot],
-    edges: Sequence[tuple[int, int]],
-    looks: Mapping[str, Look],
-    *,
-    title: str,
-    description: str,
-    size: tuple[float, float],
-    beside: bool = False,
-    note: str = "",
-) -> Picture:
-    """Spots joined by lines; a label stands below its spot, or `beside` it. `edges` are pairs of places in `spots`.
-
-    A `note` stands above all of it: what a reader needs to understand the labels.
-    """
-
-    def draw(canvas: Figure) -> None:
-        from matplotlib.collections import LineCollection
-
-        axes = canvas.subplots()
-        axes.set_axis_off()
-        joined = [[(spots[a].x, spots[a].y), (spots[b].x, spots[b].y)] for a, b in edges]
-        axes.add_collection(
-            LineCollection(joined, colors="#b5bcc4", linewidths=0.5 if len(edges) < 200 else 0.25, zorder=1)
-        )
-        for sort, look in looks.items():
-            own = [spot for spot in spots if spot.sort == sort]
-            axes.plot([s.x for s in own], [s.y for s in own], linestyle="", marker=look.marker, markersize=look.size,
-                      markerfacecolor=look.face, markeredgecolor=look.edge, label=sort, zorder=2)  # fmt: skip
-        for spot in spots:
-            if spot.label:
-                away = (
-                    {"xytext": (5, 0), "va": "center"} if beside else {"xytext": (0, -5), "va": "top", "ha": "center"}
-                )
-                axes.annotate(clipped(spot.label), (spot.x, spot.y), textcoords="offset points", fontsize=7.5,
-                              zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4},
-                              **away)  # type: ignore[arg-type]  # fmt: skip
-        axes.margins(x=0.08, y=0.08)
-        if beside:  # the outermost labels need as much room as a step
-            axes.set_xlim(min(s.x for s in spots) - 0.1, max(s.x for s in spots) + 1)
-        if note:
-            axes.set_title(fill(printable(note), int(size[0] * LETTERS)), fontsize=8)
-        if len(looks) > 1:
-            canvas.legend(loc="outside lower center", ncols=2, frameon=False)
-
-    return Picture(title, description, draw, *size)
 
 
 MOST_NODES = 400
@@ -267,3 +201,135 @@ def _leaves(hierarchy: Hierarchy, most: int) -> int:
         return max(1, shown + (len(children) > most))
 
     return below(hierarchy.height, 0)
+
+
+# -- the boxes of a release over two of its quasi-identifiers ---------------------------------------------------------
+
+MOST_BOXES = 1500
+"""Only the boxes with the most rows are drawn, where there are more."""
+MOST_TICKS = 24
+SHADES = ("#f7fbff", "#c6dbef", "#6baed6", "#2171b5")
+EDGE = "#1b1f24"
+
+Span = tuple[float, float]
+
+
+class Axis(NamedTuple):
+    """A column as an axis: which spans of it each published node covers, and names for places on it."""
+
+    spans: list[list[Span]]  # (nodes,)
+    ticks: list[tuple[float, str]]
+
+
+def boxes(release: Release, columns: Sequence[str] | None) -> Picture:
+    """The boxes of the groups over two quasi-identifiers: the darker, the more rows a box has."""
+    one, other = _chosen(release, columns)
+    node, first = combine([(one.codes, len(one.labels)), (other.codes, len(other.labels))], len(one.codes))
+    rows = counted(node)
+    order = np.argsort(-rows, kind="stable")[:MOST_BOXES]
+    across, up = _axis(one), _axis(other)
+    drawn = [
+        (x, y, int(rows[box]))
+        for box in order
+        for x in across.spans[int(one.codes[first[box]])]
+        for y in up.spans[int(other.codes[first[box]])]
+    ]
+    more = len(rows) - len(order)
+    left_out = f", of which the {many(len(order), 'largest', 'largest')} are drawn" if more else ""
+    title = f"{many(len(rows), 'box', 'boxes')} over {one.name} and {other.name}{left_out}"
+    largest, smallest = many(int(rows.max()), "row"), f"{int(rows.min()):,}"
+    described = f"The largest box has {largest}, the smallest {smallest}. The darker, the more rows."
+    return Picture(
+        title, described, lambda canvas: _draw(canvas, drawn, (one.name, across), (other.name, up)), 4.8, 4.2
+    )
+
+
+def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[Published, Published]:
+    quasi: dict[str, Published] = {c.name: c for c in release.columns if c.role == "quasi"}
+    wanted = list(columns) if columns is not None else sorted(quasi, key=lambda n: -len(quasi[n].labels))[:2]
+    for name in wanted:
+        if name not in quasi:
+            raise InputError(f'no quasi-identifier "{name}" in the release', do=nearest(name, list(quasi)))
+    if len(set(wanted)) != 2:
+        raise InputError("boxes are drawn over two quasi-identifiers", got=", ".join(wanted), do="name two columns")
+    one, other = (quasi[name] for name in wanted)
+    return one, other
+
+
+def _axis(column: Published) -> Axis:
+    """Numbers and dates by their size, other values side by side in their order."""
+    cover, nodes = column.cover, np.arange(len(column.labels))
+    spanned = ~np.isnan(cover.low) if len(cover.low) else np.zeros(len(nodes), dtype=bool)
+    if not spanned.any():
+        return _discrete(column)
+    wide = 0.5 if cover.whole else 0.0
+    low, high = cover.low - wide, cover.high + wide
+    ends = (float(np.nanmin(low)), float(np.nanmax(high)))
+    spans = [[(float(low[n]), float(high[n]))] if spanned[n] else [ends] for n in nodes]
+    return Axis(spans, _ticks_of_numbers(column, cover.low, cover.high))
+
+
+def _ticks_of_numbers(column: Published, low: Any, high: Any) -> list[tuple[float, str]]:
+    if column.kind == "number":
+        return []  # the axis finds its own
+    ends = np.unique(np.concatenate([low[~np.isnan(low)], high[~np.isnan(high)]]))
+    few = ends[np.linspace(0, len(ends) - 1, min(6, len(ends))).astype(int)]
+    return [(float(day), str(np.datetime64(int(day), "D"))) for day in few]
+
+
+def _discrete(column: Published) -> Axis:
+    used = np.unique(column.codes).astype(np.int64)
+    try:
+        sets = listed(column.cover, column.name, used)
+        values, members = sets.values.to_pylist(), [sets.member[a:b] for a, b in pairwise(sets.start)]
+    except InputError:  # what a cell covers is not known: each cell stands for itself
+        values, members = column.labels.to_pylist(), [np.array([n]) for n in range(len(column.labels))]
+    if column.kind == "number" and all(isinstance(v, (int, float)) for v in values if v is not None):
+        order = np.argsort([float("inf") if v is None else v for v in values], kind="stable")
+        rank = np.empty(len(values), dtype=np.int64)
+        rank[order] = np.arange(len(values))
+        values, members = [values[i] for i in order], [rank[m] for m in members]
+    step = max(1, -(-len(values) // MOST_TICKS))
+    ticks = [(float(i), clipped(values[i], 16)) for i in range(0, len(values), step)]
+    return Axis([_runs(np.sort(m)) for m in members], ticks)
+
+
+def _runs(places: Ints) -> list[Span]:
+    """Neighbouring places as one span."""
+    if len(places) == 0:
+        return []
+    cuts = np.flatnonzero(np.diff(places) > 1) + 1
+    return [(float(run[0]) - 0.5, float(run[-1]) + 0.5) for run in np.split(places, cuts)]
+
+
+def _draw(canvas: Figure, drawn: list[tuple[Span, Span, int]], across: tuple[str, Axis], up: tuple[str, Axis]) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes = canvas.subplots()
+    rows = np.array([n for _, _, n in drawn])
+    starts = np.unique(np.quantile(rows, (0, 0.25, 0.5, 0.75), method="lower"))
+    shade = np.searchsorted(starts, rows, side="right") - 1
+    for x, y, at in sorted(
+        ((x, y, int(s)) for (x, y, _), s in zip(drawn, shade, strict=True)), key=_area, reverse=True
+    ):
+        axes.add_patch(Rectangle((x[0], y[0]), x[1] - x[0], y[1] - y[0], facecolor=SHADES[at], edgecolor=EDGE,
+                                 linewidth=0.5))  # fmt: skip
+    ends = [*(int(s) - 1 for s in starts[1:]), int(rows.max())]
+    for at, (low, high) in enumerate(zip(starts.tolist(), ends, strict=True)):
+        label = f"{low:,}" if low == high else f"{low:,} – {high:,}"
+        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=SHADES[at], edgecolor=EDGE, linewidth=0.5, label=label))
+    canvas.legend(loc="outside upper center", ncols=len(ends), frameon=False, title="rows in the box", fontsize=8)
+    axes.set_xlim(min(x[0] for x, _, _ in drawn), max(x[1] for x, _, _ in drawn))
+    axes.set_ylim(min(y[0] for _, y, _ in drawn), max(y[1] for _, y, _ in drawn))
+    axes.set(xlabel=clipped(across[0]), ylabel=clipped(up[0]))
+    if across[1].ticks:
+        places, texts = zip(*across[1].ticks, strict=True)
+        axes.set_xticks(places, texts, rotation=90 if max(map(len, texts)) * len(texts) > 60 else 0, fontsize=7.5)
+    if up[1].ticks:
+        places, texts = zip(*up[1].ticks, strict=True)
+        axes.set_yticks(places, texts, fontsize=7.5)
+
+
+def _area(box: tuple[Span, Span, int]) -> float:
+    x, y, _ = box
+    return (x[1] - x[0]) * (y[1] - y[0])

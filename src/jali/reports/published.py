@@ -23,7 +23,7 @@ from jali.core.text import (
     sentence,
 )
 from jali.encoding import values as v
-from jali.measures.columns import CLASSES, Association, Distribution
+from jali.measures.queries import CLASSES, Association, Distribution
 from jali.releases.column import Published
 from jali.releases.marginals import Marginals
 from jali.releases.summary import an, cut, many
@@ -47,9 +47,7 @@ def published(m: Material) -> Section:
 
 def _sizes(m: Material) -> Html:
     counts = m.manifest["counts"]
-    known = {
-        "rows": "Rows", "people": "People", "groups": m.release.words.shown, "suppressed": "Suppressed rows",
-    }  # fmt: skip
+    known = {"rows": "Rows", "people": "People", "groups": m.release.words.shown, "suppressed": "Suppressed rows"}
     rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
     rows += [
         (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")

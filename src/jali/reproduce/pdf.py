@@ -20,8 +20,7 @@ from jali.datasets.columns import AGES, rows
 from jali.encoding.builders import suppress
 from jali.encoding.hierarchy import Builder, Taxonomy, taxonomy
 from jali.encoding.table import Table
-from jali.measures.measure import measure
-from jali.measures.reconstruction import reconstructions
+from jali.measures.measure import measure, reconstructions
 from jali.measures.rules import CONFIDENCE, SUPPORT, distance, mine
 from jali.principles import KAnonymity
 from jali.publish.conceal import conceal

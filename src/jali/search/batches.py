@@ -25,7 +25,7 @@ from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.search.common import require_feasible
 from jali.search.gate import judged, judged_alone
-from jali.search.mondrian.plan import columns_of
+from jali.search.items import columns_of
 
 
 def reach(values: NDArray[np.integer]) -> int:
@@ -229,9 +229,7 @@ def _both_hold(people: Counts, principles: tuple[Principle, ...], edges: Ints) -
     return np.asarray(judged_alone(principles, there).reshape(-1, 2).all(axis=1))
 
 
-def _safe_together(
-    people: Counts, principles: tuple[Principle, ...], starts: Ints, cut: Ints, middle: Ints
-) -> Bools:  # fmt: skip
+def _safe_together(people: Counts, principles: tuple[Principle, ...], starts: Ints, cut: Ints, middle: Ints) -> Bools:
     """Which of a generation's cuts are kept so that all pieces together hold: (cuts,).
 
     A cut one of whose halves fails is taken back, then the others are judged again; where only older pieces fail, all

@@ -186,9 +186,7 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
     if len(parts) > 1:
         keys, sums = added_by_key(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
     n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
-    return Counts(
-        len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches
-    )  # fmt: skip
+    return Counts(len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches)
 
 
 def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, Any]]) -> Contents:

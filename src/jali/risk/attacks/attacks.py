@@ -21,12 +21,11 @@ from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import many
 from jali.risk.attacks.algorithm import algorithm
-from jali.risk.attacks.collected import placed
 from jali.risk.attacks.decoding import surely
 from jali.risk.attacks.linkage import linkage
-from jali.risk.attacks.links import hidden_groups, links_to, public_table, quasi_of
+from jali.risk.attacks.links import hidden_groups, links_to, placed, public_table, quasi_of
 from jali.risk.attacks.scene import Attack, Gallery, Scene, Seen, different, percent
-from jali.search.presence.screen import Framed, framed
+from jali.search.screen import Framed, framed
 
 RULED_OUT = 3
 """Up to how many values the attacker rules out for a person."""

@@ -13,8 +13,7 @@ from jali.encoding.table import Table
 from jali.releases.linked.angel import Angel
 from jali.releases.marginals import Marginals
 from jali.releases.summary import many
-from jali.risk.attacks.collected import collected_chances, collected_place, surely_valued
-from jali.risk.attacks.links import Chances, Links, links, links_to
+from jali.risk.attacks.links import Chances, Links, collected_chances, collected_place, links, links_to, surely_valued
 from jali.risk.attacks.scene import Attack, Scene, different, percent
 
 SECONDS = 20.0

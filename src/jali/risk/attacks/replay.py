@@ -21,9 +21,9 @@ from jali.core.arrays import Ints, combine
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles import DeltaPresence, KAnonymity
+from jali.principles.anonymity import PRESENCE, PRESENT
 from jali.principles.base import Principle, exact
 from jali.principles.counts import Counts
-from jali.principles.presence import PRESENCE, PRESENT
 from jali.publish.conceal import conceal
 from jali.publish.generalize import generalize
 from jali.publish.partition import partition, recode
@@ -36,10 +36,10 @@ from jali.releases.linked.buckets import Buckets
 from jali.risk.attacks.links import Links, links_to
 from jali.search.batches import batches_along
 from jali.search.lattice.lattice import Lattice
-from jali.search.mondrian.mondrian import mondrian
-from jali.search.presence.screen import framed
-from jali.search.recode.plan import RecodeShow
-from jali.search.recode.recode import recode_groups
+from jali.search.layout import RecodeShow
+from jali.search.mondrian import mondrian
+from jali.search.recode import recode_groups
+from jali.search.screen import framed
 
 Publisher = Callable[[Table], Hashable]
 """What is published of a table, so that equal results are equal releases; InfeasibleError where nothing is."""
@@ -296,9 +296,7 @@ def _bucketing_by(
     return lambda table: _cut(table, of, split=split)
 
 
-def _batches(
-    required: tuple[Principle, ...], way: str, buckets: Callable[[Table], Ints], table: Table
-) -> Hashable:  # fmt: skip
+def _batches(required: tuple[Principle, ...], way: str, buckets: Callable[[Table], Ints], table: Table) -> Hashable:
     """Batches, each by its people in each bucket and its values, and the buckets by their combinations."""
     f, bucket = table.frequencies, buckets(table)
     batch = batches_along(table, required, np.arange(table.records)).batch if way == "curve" else (

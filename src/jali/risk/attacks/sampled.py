@@ -1,27 +1,53 @@
-"""Beliefs from a sample of worlds: random walks by exchanges of values that keep every recorded verdict."""
+"""Beliefs in a large table: what the verdicts of a search say of it, and a sample of worlds in which that is so.
+
+Of some parts, which are sets of slots, at least one breaks a promise. That all parts of a cut hold says nothing more,
+since they are unions of published groups. The sample is of random walks by exchanges of values.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints
+from jali.core.arrays import Bools, Floats, Ints, counted
+from jali.encoding.table import Table
 from jali.kernels.jit import prepare
-from jali.principles.base import Principle
+from jali.principles import DistinctDiversity, KAnonymity, Safety
+from jali.principles.base import Principle, exact
 from jali.principles.rules import Rules, rules_of
-from jali.risk.attacks.known import Known
+from jali.releases.base import Release
+from jali.releases.generalized import Generalized
 from jali.risk.attacks.replay import People
+from jali.search.gate import Trace, recorded
+from jali.search.lattice.costs import Costing
+from jali.search.lattice.lattice import Lattice, below
+from jali.search.lattice.tally import Levels
+from jali.search.mondrian import mondrian
+from jali.search.recode import recode_groups
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Desk, Work
     from jali.kernels.swaps import Ground, State
 
+
+BY_COST = "what follows from comparisons of costs that read sensitive values"
+OTHER_NODES = "what follows from other nodes of the lattice"
+FACTS = "what follows from groups that were judged together"
+JOINED = "whether small classes that were suppressed broke a promise or only joined the suppressed ones"
+AT_MOST = "beliefs are at most these"
+IN_GROUPS = f"that boxes overlap, so that it is not always known who is in which group, and {AT_MOST}"
+IN_BATCHES = f"that it is not known who is in which batch, so that {AT_MOST}"
+NODES = 2_000
+"""The largest lattice whose nodes are all compared by cost."""
 CHAINS = 4
 ROUNDS = 2_000
-"""So many rounds are made in each half of each walk, fewer where the time does not do."""
+"""The most rounds in each half of each walk; there are fewer where the time does not do."""
 TRIED = 2
 """Rounds that are made before, to see how long one takes."""
 FEWEST = 40
@@ -30,6 +56,184 @@ STANDARD_ERRORS = 5.0
 """How many standard errors the interval of a belief has on each side."""
 CONVERGED = 1.1
 """The largest split R-hat of walks that are said to have converged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Groups in which every order of the values is possible, but for the clauses."""
+
+    group: Ints  # (slots,)
+    clauses: tuple[tuple[Ints, ...], ...]  # in each, parts of which at least one breaks a promise
+    least: tuple[str, ...] = ()  # what was left out
+
+
+def known_of(release: Release, table: Table, only: Ints) -> Known | str:
+    """What somebody who knows the algorithm concludes; or in words why that is not computed. Slots are combinations."""
+    method = release.manifest.method
+    makers: Mapping[Any, Callable[[Any, Table, Ints], Known | str]] = {
+        "generalize": _of_lattice, "repair": _of_lattice, "partition": _of_cuts, "anatomize": _of_cuts,
+        "recode": _of_recoding, "angelize": _of_batches,
+    }  # fmt: skip
+    found = makers[method["name"]](release, table, only)
+    if isinstance(found, str):
+        return found
+    facts = (FACTS,) if any(isinstance(p, Safety) and p.k > 0 for p in release.principles) else ()
+    return Known(found.group, found.clauses, (*found.least, *facts))
+
+
+def _people(table: Table) -> Ints:
+    """How many people have each combination: (combinations,)."""
+    f = table.frequencies
+    return counted(f.combination, f.people, f.combinations)
+
+
+def _parts(number: Ints, group: Ints, size: Ints, least: int) -> tuple[Ints, ...] | None:
+    """The parts that can fail: those that are less than a group; None where one is too small, whatever its values."""
+    order = np.argsort(number, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    people, whole = np.bincount(number, size), np.bincount(group, size)
+    if (people[people > 0] < least).any():
+        return None
+    return tuple(part for part in parts if people[number[part[0]]] < whole[group[part[0]]])
+
+
+# -- the lattice --------------------------------------------------------------------------------------------------
+
+
+def _of_lattice(release: Generalized, table: Table, only: Ints) -> Known | str:
+    principles, method = release.principles, release.manifest.method
+    lattice = Lattice(table, principles, on_step=lambda done, total: None)
+    node = tuple(release.levels[column.name] for column in table.quasi)
+    hidden = np.zeros(int(only.max()) + 1, dtype=bool)
+    hidden[np.unique(release.group_of_rows[release.hidden_rows])] = True
+    if method["name"] == "repair" or exact("suppress", method["suppress"]) > 0:
+        return _of_suppression(lattice, node, only, hidden[only], ties=method["name"] == "repair")
+    if not lattice.monotone:
+        return "what follows from finer releases, where a promise can break when groups are merged"
+    size, roller = _people(table), lattice.roller
+    finer, complete = _rejected(lattice, method["metric"], node)
+    clauses = (_parts(roller.numbers(roller.bottom, one)[0], only, size, lattice.least) for one in finer)
+    return Known(only, tuple(parts for parts in clauses if parts is not None), () if complete else (BY_COST,))
+
+
+def _rejected(lattice: Lattice, metric: Any, node: Levels) -> tuple[list[Levels], bool]:
+    """The coarsest nodes that must have failed, as they cost less; whether these are all that follows.
+
+    A finer node never costs more, whatever the values are; by KL no other comparison is the same in every world.
+    """
+    children = [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]
+    if metric == "kl" or lattice.nodes > NODES:
+        return children, False
+    costing = Costing(lattice.table)
+    own = (round(lattice.cost(costing, metric, node), 12), node)
+    cheaper = [one for one in lattice.all_nodes() if (round(lattice.cost(costing, metric, one), 12), one) < own]
+    return [one for one in cheaper if not any(other != one and below(one, other) for other in cheaper)], True
+
+
+def _of_suppression(lattice: Lattice, node: Levels, only: Ints, hidden: Bools, *, ties: bool) -> Known:
+    """A class that was suppressed though another one, which comes first, is shown, must have failed.
+
+    Classes that fail are suppressed, then others join them, the smallest first, until they keep every promise as one
+    group; so whoever comes after a class that is shown did not join. `ties`: equal classes are in an unknown order.
+    """
+    number, classes = lattice.roller.numbers(lattice.roller.bottom, node)
+    f = lattice.table.frequencies
+    rows = counted(number[f.combination], f.rows, classes)
+    gone = np.zeros(classes, dtype=bool)
+    gone[number[hidden]] = True
+    if not gone.any():
+        return Known(only, (), (OTHER_NODES,))
+    place = np.empty(classes, dtype=np.int64)
+    place[np.lexsort((np.arange(classes), rows))] = np.arange(classes)
+    first = int(place[~gone].min()) if (~gone).any() else classes
+    after = gone & (rows > rows[~gone].min(initial=2**62) if ties else place > first)
+    may_join = gone & ~after & (rows >= lattice.least)
+    without = int(rows[gone & ~may_join].sum())
+    enough = _surely_hold(lattice, hidden, without)
+    failed = np.flatnonzero((after | may_join if enough else after) & (rows >= lattice.least))
+    clauses = tuple((np.flatnonzero(number == one),) for one in failed)
+    left_out = (JOINED,) if may_join.any() and not enough else ()
+    return Known(only, clauses, (OTHER_NODES, *left_out))
+
+
+def _surely_hold(lattice: Lattice, hidden: Bools, people: int) -> bool:
+    """Whether any so many of the suppressed people keep every promise as one group, whoever they are."""
+    counts = lattice.table.frequencies.counts(np.where(hidden, 0, 1).astype(np.int64), 2)
+    for principle in lattice.principles:
+        if isinstance(principle, KAnonymity) and people >= principle.k:
+            continue
+        if not isinstance(principle, DistinctDiversity):
+            return False
+        cells = principle.cells(counts)
+        n = np.sort(cells.n[cells.group == 0])[::-1]
+        if int(n[: principle.l - 1].sum()) >= people:
+            return False
+    return True
+
+
+# -- cuts ---------------------------------------------------------------------------------------------------------
+
+
+def _of_cuts(release: Release, table: Table, only: Ints) -> Known | str:
+    method = release.manifest.method
+    if method["mode"] != "strict" or exact("suppress", method.get("suppress", 0)) > 0:
+        return "what follows from groups of records that were divided, or from who was suppressed"
+    options = {name: method[name] for name in ("split", "similarity") if name in method}
+    return _partitioned(table, release.principles, only, **options)
+
+
+def _of_recoding(release: Release, table: Table, only: Ints) -> Known | str:
+    method = release.manifest.method
+    shows = set(method["show"].values())
+    if method["peel"] != "size" or exact("suppress", method["suppress"]) > 0:
+        return str(method["known_algorithm"])
+    with recorded() as trace:
+        found = recode_groups(
+            table, release.principles, objective=method["objective"], show="taxonomy" if "taxonomy" in shows else "set"
+        )
+    if found.full_domain:
+        return "what follows from a full-domain generalization having been better than local recoding"
+    made = _from_trace(trace, found.group, found.group, release.principles, table)
+    hidden = (IN_GROUPS,) if (only < 0).any() else ()
+    return made if isinstance(made, str) else Known(made.group, made.clauses, (*made.least, *hidden))
+
+
+def _of_batches(release: Any, table: Table, only: Ints) -> Known | str:
+    """As if it were known who is in which batch."""
+    if release.manifest.method["batches"] != "partition":
+        return "what batches along a curve, or those of a plain generalization, give away in a large table"
+    found = _partitioned(table, release.batch_principles)
+    return found if isinstance(found, str) else Known(found.group, found.clauses, (*found.least, IN_BATCHES))
+
+
+def _partitioned(
+    table: Table, principles: tuple[Principle, ...], only: Ints | None = None, **options: Any
+) -> Known | str:
+    """What follows from cutting the table again; `only` is the group of each combination as it is published."""
+    with recorded() as trace:
+        group = mondrian(table, principles, **options).group
+    assert group is not None  # strict
+    return _from_trace(trace, group, group if only is None else only, principles, table)
+
+
+def _from_trace(trace: Trace, group: Ints, only: Ints, principles: Iterable[Principle], table: Table) -> Known | str:
+    """The cuts that failed; lattice nodes that local recoding looks at meanwhile are for its comparison by cost."""
+    pairs = len(np.unique(group * (int(only.max()) + 2) + only))
+    if (only < 0).any() or not pairs == int(group.max()) + 1 == int(only.max()) + 1:
+        return "what follows where groups overlap or are shown alike, in a large table"
+    size, least, clauses = _people(table), max(principle.least_size() for principle in principles), []
+    for one in trace.verdicts:
+        if one.held or one.of == "node":
+            continue
+        combination, first = np.unique(one.combination, return_index=True)
+        part = one.part[first]
+        people = np.bincount(part, size[combination])
+        if (people >= least).all():
+            clauses.append(tuple(combination[part == number] for number in range(len(people))))
+    return Known(group, tuple(clauses), (BY_COST,) if trace.costs else ())
+
+
+# -- walks among the worlds in which that is so ---------------------------------------------------------------------
 
 
 class Sampled(NamedTuple):
@@ -101,17 +305,14 @@ class _Walks(NamedTuple):
 
 def _atoms(known: Known, slots: Ints) -> Ints:
     """Slots of one group that are in the same parts are alike, and so one atom: that of each slot, -1 for others."""
-    own: list[list[int]] = [[] for _ in known.group]
-    number = 0
-    for clause in known.clauses:
-        for part in clause:
-            for slot in part.tolist():
-                own[slot].append(number)
-            number += 1
-    keys = sorted({(int(known.group[slot]), tuple(own[slot])) for slot in slots.tolist()})
-    place = {key: at for at, key in enumerate(keys)}
+    own: list[list[int]] = [[group] for group in known.group.tolist()]
+    for number, part in enumerate(part for clause in known.clauses for part in clause):
+        for slot in part.tolist():
+            own[slot].append(number)
+    keys = [tuple(own[slot]) for slot in slots.tolist()]
+    place = {key: at for at, key in enumerate(sorted(set(keys)))}
     atoms = np.full(len(known.group), -1, dtype=np.int64)
-    atoms[slots] = [place[int(known.group[slot]), tuple(own[slot])] for slot in slots.tolist()]
+    atoms[slots] = [place[key] for key in keys]
     return atoms
 
 
@@ -165,10 +366,8 @@ def _laid_out(
         np.array(one_group, dtype=np.int64),
     )  # fmt: skip
     fails, failing = np.zeros(len(parts), dtype=bool), np.zeros(int(clause.max()) + 1, dtype=np.int64)
-    states = [
-        State(value.copy(), n.copy(), fails.copy(), failing.copy(), np.zeros(1, dtype=np.int64)) for _ in range(CHAINS)
-    ]
-    return ground, states, _work(rules), [_desk(rules) for _ in range(CHAINS)]
+    true = State(value, n, fails, failing, np.zeros(1, dtype=np.int64))
+    return ground, [deepcopy(true) for _ in range(CHAINS)], _work(rules), [_desk(rules) for _ in range(CHAINS)]
 
 
 def _work(rules: Rules) -> Work:
@@ -176,10 +375,8 @@ def _work(rules: Rules) -> Work:
     from jali.kernels.judge import Work
 
     none, empty = np.zeros((1, 1), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    place = np.zeros((1, 1), dtype=np.int32)
-    return Work(
-        none, none, place, none, none, rules.rule, rules.bound, rules.counted, rules.reference, empty, empty, empty
-    )
+    judged = rules.rule, rules.bound, rules.counted, rules.reference
+    return Work(none, none, none.astype(np.int32), none, none, *judged, empty, empty, empty)
 
 
 def _desk(rules: Rules) -> Desk:
@@ -189,6 +386,5 @@ def _desk(rules: Rules) -> Desk:
     columns, values = rules.reference.shape
     counts = np.zeros((4, columns, values), dtype=np.int64)
     counts[SEEN] = np.arange(values)
-    kinds = np.full(columns, values, dtype=np.int64)
     none = np.zeros((1, 1), dtype=np.int64)
-    return Desk(counts, kinds, none, none, np.zeros(1, dtype=np.int64))
+    return Desk(counts, np.full(columns, values, dtype=np.int64), none, none, np.zeros(1, dtype=np.int64))

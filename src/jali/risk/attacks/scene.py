@@ -17,8 +17,15 @@ from jali.errors import InputError
 from jali.principles.counts import Cells, GivenCounts, Sensitive
 from jali.releases.base import Release
 from jali.releases.summary import cut, many
-from jali.risk.attacks.collected import collected_chances, collected_column, collected_place, strongest
-from jali.risk.attacks.links import Chances, Links, links
+from jali.risk.attacks.links import (
+    Chances,
+    Links,
+    collected_chances,
+    collected_column,
+    collected_place,
+    links,
+    strongest,
+)
 
 CONFIDENTIAL = "confidential: made with the original, for its holder alone"
 """What stands above every gallery."""
@@ -230,9 +237,7 @@ def by_combination(chances: Chances, truth: Cells, place: Callable[[int], str]) 
     people = np.array([true.get(key, 0) for key in keys], dtype=np.int64)
     called = "combinations of quasi-identifiers"
     everybody = int(truth.size.sum())
-    return Seen(
-        chances.combination, chances.value, chances.share, people, truth.size, everybody, called, place
-    )  # fmt: skip
+    return Seen(chances.combination, chances.value, chances.share, people, truth.size, everybody, called, place)
 
 
 @dataclass(frozen=True, eq=False)

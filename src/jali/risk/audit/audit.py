@@ -10,8 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import starts
-from jali.core.costs import average_size
+from jali.core.arrays import average_size, starts
 from jali.encoding.builders import suppress
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -24,12 +23,11 @@ from jali.releases.linked.decide import JOINT_TIME
 from jali.releases.load import load
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, NOT_COVERED
 from jali.risk.attacks.links import public_table as as_public
-from jali.risk.audit.collection import audit_collection
-from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit
+from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit, audit_collection
+from jali.risk.audit.joint import joint
+from jali.risk.audit.joint_figures import JointAudit, JointAudits
 from jali.risk.disclosure.disclosure import curve
 from jali.risk.disclosure.tracker import Curve
-from jali.risk.joint.figures import JointAudit, JointAudits
-from jali.risk.joint.joint import joint
 
 __all__ = [
     "NEARLY",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, starts
 from jali.errors import InputError, nearest
 from jali.principles.counts import Cells, Counts
-from jali.principles.safety import require_single
+from jali.principles.knowledge import require_single
 from jali.principles.worst_case import Buckets as Worst
 from jali.principles.worst_case import of_cells, of_matrix
 from jali.releases.base import Release

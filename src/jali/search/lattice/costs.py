@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, added
-from jali.core.costs import average_size, covered_share, discernibility, dot, kl_given, loss
+from jali.core.arrays import Bools, Floats, added, average_size, covered_share, discernibility, dot, kl_given, loss
 from jali.encoding.table import Table
 from jali.search.lattice.tally import Levels, Tally
 

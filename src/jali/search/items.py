@@ -124,9 +124,7 @@ class Items:
         """People by group and value; `group` has the group of each of the items."""
         person = None if self.person is None else self.person[items]
         whole = self.whole
-        return Counts(
-            groups, group, self.value[items], self.n[items], whole.sensitive, whole.joint, person, whole
-        )  # fmt: skip
+        return Counts(groups, group, self.value[items], self.n[items], whole.sensitive, whole.joint, person, whole)
 
 
 def items_of(table: Table, mode: Mode) -> Items:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, counted, owners, runs_of
 from jali.core.progress import Step
 from jali.kernels import TOLERANCE
+from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
-from jali.principles.presence import DeltaPresence
-from jali.search.presence.existence import alike, kernels, logs_of
+from jali.search.existence import alike, kernels, logs_of
 
 Shift = Literal["none", "bounds", "exact"]
 SHIFTS: tuple[Shift, ...] = ("none", "bounds", "exact")

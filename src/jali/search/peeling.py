@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine
-from jali.core.costs import kl_given
+from jali.core.arrays import Bools, Floats, Ints, added, combine, kl_given
 from jali.core.progress import Step
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
@@ -23,7 +22,7 @@ from jali.principles.rules import Rules, rules_of
 from jali.search.gate import judged, note, recording
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import LARGEST, Lattice, frontier
-from jali.search.recode.plan import Objective, Peel, RecodeShow, layout_of, walk_of
+from jali.search.layout import Objective, Peel, RecodeShow, layout_of, walk_of
 
 if TYPE_CHECKING:
     from jali.kernels.recode import Entries

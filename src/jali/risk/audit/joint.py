@@ -27,8 +27,8 @@ from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.load import load
 from jali.releases.summary import an
-from jali.risk.joint.figures import Certain, JointAudit, JointAudits, JointBelief, Shown
-from jali.risk.joint.matching import Budget, Expected, Impossible, Pair, expected
+from jali.risk.audit.joint_figures import Certain, JointAudit, JointAudits, JointBelief, Shown
+from jali.risk.audit.matching import Budget, Expected, Impossible, Pair, expected
 
 Label = str | None
 Key = tuple[Label, ...]

@@ -1,10 +1,10 @@
-"""Safety: whatever k more facts an attacker knows, nobody's value becomes too sure."""
+"""Attackers who know more: k facts about anybody (Safety), or a person's other sensitive values (MultiAttribute)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -13,11 +13,15 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, Ints
 from jali.errors import InputError
 from jali.principles import worst_case
-from jali.principles.base import exact
+from jali.principles.anonymity import DeltaPresence
+from jali.principles.base import Principle, exact, show
 from jali.principles.column import ColumnPrinciple, Number, number, part, short_of
-from jali.principles.counts import Cells, Counts, Sensitive
+from jali.principles.counts import Cells, Counts, Sensitive, unlinked
 from jali.principles.rules import SAFETY, Rule
 from jali.principles.worst_case import MARGIN, Buckets, GroupRatios, Key, disclosed, keys_of, of_cells, vectors
+
+Exactly = Callable[[Buckets, int], Callable[[Key], Fraction]]
+"""The exact ratio of a bucket by its key, from all buckets and the number of facts."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +65,18 @@ class Safety(ColumnPrinciple):
         return result
 
     def judge(self, counts: Counts) -> Bools:
-        found, filled, facts = self._buckets(counts)
-        result = np.ones(counts.groups, dtype=bool)
-        if len(found):
-            ratios = worst_case.group_ratios(found, facts)
-            near = lambda: GroupRatios(found, facts).of  # noqa: E731  # made only where it is needed
-            result[filled] = self.above(ratios, found, near)
-        return result
+        return self._safe(counts, worst_case.group_ratios, lambda found, facts: GroupRatios(found, facts).of)
 
     def alone(self, counts: Counts) -> Bools:
         """Whether each group would be safe if it were the only one, which it must be for the table to be safe."""
+        return self._safe(counts, worst_case.alone_ratios, lambda _, facts: lambda key: vectors(key, facts)[1][facts])
+
+    def _safe(self, counts: Counts, ratios: Callable[[Buckets, int], Floats], exactly: Exactly) -> Bools:
+        """Whether each group is safe by these ratios; the exact ones are made only where they are needed."""
         found, filled, facts = self._buckets(counts)
         result = np.ones(counts.groups, dtype=bool)
         if len(found):
-            ratios = worst_case.alone_ratios(found, facts)
-            result[filled] = self.above(ratios, found, lambda: lambda key: vectors(key, facts)[1][facts])
+            result[filled] = self.above(ratios(found, facts), found, lambda: exactly(found, facts))
         return result
 
     def above(self, ratios: Floats, buckets: Buckets, exactly: Callable[[], Callable[[Key], Fraction]]) -> Bools:
@@ -181,3 +182,128 @@ def require_single(counts: Counts, asked_by: str) -> None:
             f"{asked_by} is not defined where a person can have several rows: it is about one value a person",
             do="keep one row per person",
         )
+
+
+_SAME = ("monotone", "monotone_for_spread_people", "monotone_for_several_values", "needs_reference", "scope", "better")
+"""In these it is what its principle is."""
+
+
+@dataclass(frozen=True)
+class MultiAttribute(Principle):
+    """A principle for each sensitive column in turn, with all the others as quasi-identifiers (Definition 4.6).
+
+    A group holds when each part of it that agrees on the other columns holds, for every column. Level: the worst of
+    these parts. With one sensitive column it is the principle itself.
+    """
+
+    title: ClassVar[str] = "multi-attribute"
+    every_column: ClassVar[bool] = True
+    principle: Principle
+
+    def __post_init__(self) -> None:
+        inner = self.principle
+        if not isinstance(inner, Principle) or isinstance(inner, MultiAttribute):
+            do = "write e.g. MultiAttribute(EntropyDiversity(3)); wrap each part of a combination by itself"
+            raise InputError("principle must be a single principle", got=repr(inner), do=do)
+        if isinstance(inner, DeltaPresence):
+            raise InputError(
+                "DeltaPresence is about who is in a table, so it cannot be required of each sensitive column",
+                do="use jali.conceal(private, public, low=…, high=…)",
+            )
+        named = getattr(inner, "sensitive", None)
+        if named is not None:
+            raise InputError(
+                "principle of MultiAttribute judges every sensitive column, so it must not name one",
+                got=f"sensitive={named!r}",
+                do=f"leave sensitive out, or use {inner!r} alone",
+            )
+        for name in _SAME:
+            object.__setattr__(self, name, getattr(inner, name))
+        object.__setattr__(self, "title", f"{type(self).title} {inner.title}")
+
+    def level(self, counts: Counts) -> Floats:
+        weaker = np.minimum if self.better == "higher" else np.maximum
+        worst = np.full(counts.groups, np.inf if self.better == "higher" else 0.0)
+        for split, parent in _parts(counts):
+            weaker.at(worst, parent, self.principle.level(split))
+        return worst
+
+    def judge(self, counts: Counts) -> Bools:
+        verdict = np.ones(counts.groups, dtype=bool)
+        for split, parent in _parts(counts):
+            verdict[parent[~self.principle.holds(split)]] = False
+        return verdict
+
+    def alone(self, counts: Counts) -> Bools:
+        if self.scope == "group":
+            return self.holds(counts)
+        single = (self.judge(_only(counts, group))[0] for group in range(counts.groups))
+        return np.fromiter(single, dtype=bool, count=counts.groups)
+
+    @property
+    def inner(self) -> Principle:
+        return self.principle
+
+    @property
+    def bound(self) -> str:
+        return self.principle.bound
+
+    def promise(self) -> str:
+        known = "for each sensitive column, even when a person's other sensitive values are known"
+        return f"{known}: {self.principle.promise()}"
+
+    def check(self, whole: Counts) -> None:
+        inner = self.principle
+        if not whole.sensitive:
+            whole.column(None, asked_by=repr(self))  # says what is missing
+        if isinstance(inner, ColumnPrinciple):
+            inner.check_labels(whole.sensitive)  # a value that is named need not be one of every column
+        if whole.several_rows and len(whole.sensitive) > 1:
+            raise unlinked()
+        for index, column in enumerate(whole.sensitive):
+            if isinstance(inner, ColumnPrinciple):
+                inner.check_column(column, whole)
+            else:
+                inner.check(_alone(whole, index))
+
+    def least_size(self) -> int:
+        return self.principle.least_size()
+
+    def closed_under_mixing(self) -> bool:
+        return self.principle.closed_under_mixing()
+
+    def shortfall(self, whole: Counts) -> str:
+        reached = show(self.worst(whole))
+        return f"{self.title} {self.bound} cannot be met: the weakest part of the whole table reaches {reached}"
+
+
+def _only(counts: Counts, group: int) -> Counts:
+    """One group as if it were the whole table."""
+    inside = counts.group == group
+    person = None if counts.person is None else counts.person[inside]
+    return replace(
+        counts, groups=1, group=np.zeros(int(inside.sum()), dtype=np.int64), value=counts.value[inside],
+        n=counts.n[inside], person=person, whole=counts.whole or counts,
+    )  # fmt: skip
+
+
+def _alone(counts: Counts, index: int) -> Counts:
+    """The same people with one sensitive column."""
+    if len(counts.sensitive) == 1:
+        return counts
+    return replace(
+        counts,
+        sensitive=(counts.sensitive[index],),
+        joint=counts.joint[:, [index]],
+        whole=counts.whole or counts,
+    )
+
+
+def _parts(counts: Counts) -> Iterator[tuple[Counts, Ints]]:
+    """For each sensitive column, the groups cut by all the others, and the group that each part came from."""
+    if len(counts.sensitive) <= 1:
+        yield counts, np.arange(counts.groups)
+        return
+    for index, column in enumerate(counts.sensitive):
+        split, parent = counts.split(column.name)
+        yield _alone(split, index), parent

@@ -20,7 +20,7 @@ from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.gate import compare, judged_alone, note
-from jali.search.mondrian.plan import Columns, Items, Mode, Similarity, Split
+from jali.search.items import Columns, Items, Mode, Similarity, Split
 
 Parts = list[Ints]
 Found = TypeVar("Found")

@@ -1,1 +1,0 @@
-"""What an attacker learns who holds two releases of one table."""

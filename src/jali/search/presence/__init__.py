@@ -1,1 +1,0 @@
-"""Groups that hide who is in a table."""
