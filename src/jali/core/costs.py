@@ -22,7 +22,12 @@ def kl_of_shares(share: Floats, inferred: Floats) -> float:
 
 def kl_given(own: float, weight: Floats, inferred: Floats, total: float) -> float:
     """The same for cells of several combinations, where own = Σ F log F is known: own − Σ (weight / total) log F*."""
-    return own - dot(weight, np.log(inferred)) / total
+    return kl_given_logs(own, weight, np.log(inferred), total)
+
+
+def kl_given_logs(own: float, weight: Floats, log_inferred: Floats, total: float) -> float:
+    """The same from the logarithms of F*, which may be too small to be a float."""
+    return own - dot(weight, log_inferred) / total
 
 
 def average_size(rows: int, groups: int) -> float:

@@ -55,9 +55,10 @@ def importance_of(table: Table, given: Mapping[str, float] | None) -> Ints | Non
 
 
 def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str, Any]:
-    """What the manifest's method says of it: the columns that are not as important as others are by default."""
-    weights = {} if given is None else {name: float(weight) for name, weight in given.items()}
-    return {"importance": weights} if importance_of(table, given) is not None else {}
+    """What the manifest's method says of it; nothing where all columns are alike."""
+    if given is None or importance_of(table, given) is None:
+        return {}
+    return {"importance": {name: float(weight) for name, weight in given.items()}}
 
 
 def require_table(asked_by: str, given: object) -> None:
