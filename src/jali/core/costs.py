@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats
 
+ONE = 1_000_000
+"""The importance of the least important column; that of the others is at least this."""
+
 
 def kl_of_shares(share: Floats, inferred: Floats) -> float:
     """KL(F ‖ F*) = Σ F log(F / F*) in nats, over the cells where the table has a share F > 0."""

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints
-from jali.kernels import DIGITS, ONE
+from jali.core.costs import ONE
+from jali.kernels import DIGITS
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import heapsort
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Ints, owners
+from jali.core.costs import ONE
 from jali.encoding.hierarchy import Hierarchy, Level
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
-from jali.kernels import ONE
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, is_dense
+from jali.core.costs import ONE
 from jali.core.progress import Step
 from jali.encoding.table import Table
-from jali.kernels import DIGITS, ONE
+from jali.kernels import DIGITS
 from jali.kernels.jit import prepare
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts

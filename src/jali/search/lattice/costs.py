@@ -10,9 +10,8 @@ from typing import Literal
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, added
-from jali.core.costs import average_size, covered_share, discernibility, dot, kl_given, kl_given_logs, loss
+from jali.core.costs import ONE, average_size, covered_share, discernibility, dot, kl_given, kl_given_logs, loss
 from jali.encoding.table import Table
-from jali.kernels import ONE
 from jali.search.lattice.tally import Levels, Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
