@@ -1,4 +1,4 @@
-"""What importance changes: levels and figures of the table that ARX ships as its example, and of the invented census."""
+"""What importance changes: levels and figures of the table that ARX ships as its example, and of the census."""
 
 from __future__ import annotations
 
