@@ -210,6 +210,17 @@ def test_the_figures_that_are_reported_are_not_weighed() -> None:
 
 
 @pytest.mark.parametrize("verb", ["generalize", "partition", "recode"])
+def test_an_attacker_who_knows_the_algorithm_knows_the_importance(verb: str) -> None:
+    """Replayed with it, the true table leads to the release."""
+    frame = {"age": [21, 22, 31, 32, 41, 42, 51, 52], "zip": list("abababab"), "ill": list("xyxyxxyy")}
+    quasi = {"age": jali.bands(10, 20), "zip": jali.suppress()}
+    table = jali.table(pa.table(frame), quasi=quasi, sensitive=["ill"])
+    release = getattr(jali, verb)(table, jali.DistinctDiversity(2), importance={"zip": 40})
+    figures = jali.attacks(release, table)["algorithm"].figures
+    assert figures["worlds that lead to the release"] >= 1
+
+
+@pytest.mark.parametrize("verb", ["generalize", "partition", "recode"])
 @pytest.mark.parametrize(
     ("importance", "message"),
     [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import jali
 from jali.encoding.hierarchy import Hierarchy
+from jali.errors import InputError
 from oracles.encoding import breaks_of
 
 
@@ -41,3 +44,11 @@ def is_hierarchy(found: Hierarchy) -> None:
             assert level.high is not None
             assert len(level.low) == len(level.high) == len(level)
     assert found.levels[-1].texts() == ["*"]
+
+
+def refused_in_one_line(make: Callable[[], object], message: str) -> None:
+    """What is made is refused, in one line that holds this message."""
+    with pytest.raises(InputError) as caught:
+        make()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
