@@ -364,6 +364,45 @@ def test_hierarchy_warns_where_it_lists_values_of_the_table(ward: Any) -> None:
     assert (ward / "nationality.csv").read_text(encoding="utf-8").startswith("Russian;")
 
 
+def test_hierarchy_draws_a_tree(ward: Any) -> None:
+    """With the rows of each node if asked for; a file is written too; an edited one comes back."""
+    result = ward.jali("hierarchy", "job.toml", "nationality", "--tree", "--counts", "-o", "n.csv")
+    lines = result.stdout.splitlines()
+    assert lines[:3] == ["*  12", "├─ Europe  2", "│  └─ Russian  2"]
+    assert lines[-1] == "   └─ Indian  2"
+    assert "keep it as safe as the table" in result.stderr
+    assert (ward / "n.csv").read_text(encoding="utf-8").splitlines()[0] == "Russian;Europe;*"
+    ward.edit("n.csv", "Europe", "Eurasia")
+    ward.edit("job.toml", "nationality.csv", "n.csv")
+    assert "├─ Eurasia" in ward.jali("hierarchy", "job.toml", "nationality", "--tree").stdout
+    refused = ward.jali("hierarchy", "job.toml", "nationality", "--counts")
+    assert refused.exit_code == 2
+    assert "--counts goes with --tree" in refused.stderr
+
+
+def test_publish_says_where_numbers_may_be_codes(ward: Any) -> None:
+    """Chosen intervals are named, and columns that look like codes."""
+    ward.edit("job.toml", 'zip = "mask"\nage = { bands = [5, 10, 20], low = 0, high = 119 }', "zip = true\nage = true")
+    notes = ward.jali("publish", "job.toml").stderr
+    assert "numbers are shown as intervals in age: where they are codes, choose another" in notes
+    assert "jali chose the hierarchy of zip, age" in notes
+
+
+def test_a_job_weighs_columns(ward: Any) -> None:
+    """Importance is an option of the methods that search; nonsense is refused in one line."""
+    text = (ward / "job.toml").read_text(encoding="utf-8")
+    for method in ("generalize", "partition", "recode"):
+        section = f"[{method}]\nimportance = {{ age = 3, zip = 0.5 }}\n"
+        (ward / "job.toml").write_text(f'method = "{method}"\n{text}\n{section}', encoding="utf-8")
+        assert ward.jali("publish", "job.toml", "--overwrite").exit_code == 0
+        told = json.loads((ward / "out" / "manifest.json").read_text(encoding="utf-8"))["method"]
+        assert told["importance"] == {"age": 3.0, "zip": 0.5}
+    ward.edit("job.toml", "age = 3,", "agee = 3,")
+    refused = ward.jali("publish", "job.toml", "--overwrite")
+    assert refused.exit_code == 2
+    assert 'did you mean "age"?' in refused.stderr
+
+
 @pytest.mark.slow
 def test_demo_needs_no_input_and_can_be_repeated(ward: Any) -> None:
     """It ends with the figures and the path, and replaces its own earlier output."""

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 
 import jali
-from jali.encoding.hierarchy import FAMILIES, Recipe
+from jali.encoding.builders import of_recipe
+from jali.encoding.hierarchy import FAMILIES, Builder, Recipe
 from jali.releases.column import facts_of
 
 WORDS = [("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*")]
@@ -77,9 +78,40 @@ def test_the_text_of_every_other_recipe_is_read_back(family: Any) -> None:
     assert Recipe.read(str(Recipe(family))) == Recipe(family)
 
 
+RECIPES = [
+    "bands(5, bottom=18, top=90)", "bands(high=120, top=90)", "dates(week, month)",
+    "dates(1, 5, top=90, on=2025-12-31)", "prefix(3, 1)", "prefix(icd-10)", "prefix(separator=.)",
+    "zip(DE)", "frequency(5, 50)",
+    "quantiles(10, 5, low=0, step=0.5)", "grid(0.01, 0.1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_recipe_prints_as_it_was_read_and_a_builder_follows_it(text: str) -> None:
+    recipe = Recipe.read(text)
+    assert recipe is not None
+    assert str(recipe) == text
+    assert isinstance(of_recipe(recipe), Builder)
+
+
 @pytest.mark.parametrize(
     "text",
-    ["bands", "bands()", "bands(5", "bands(x)", "bands(5, low=)", "bands(5, height=3)", "masks()", "taxonomy(f)"],
+    [
+        "bands",
+        "bands()",
+        "bands(5",
+        "bands(x)",
+        "bands(5, low=)",
+        "bands(5, height=3)",
+        "masks()",
+        "taxonomy(f)",
+        "mask(3)",
+        "zip(DE",
+        "bands(5, top=9, low=1)",
+        "frequency(week)",
+        "quantiles(4, 2)x",
+        "dates(1, height=2)",
+    ],
 )
 def test_a_text_that_no_builder_prints_is_refused(text: str) -> None:
     """A manifest that was changed is refused when it is loaded, not when somebody reads the original again."""
@@ -97,7 +129,9 @@ def test_the_name_of_a_taxonomys_file_is_for_its_owner_alone() -> None:
 
 
 CHANGES: dict[str, dict[str, Any]] = {
-    "a recipe that no builder prints": {"made_by": "quantiles(4)"},
+    "a recipe that no builder prints": {"made_by": "quantile(4)"},
+    "a recipe that no builder follows": {"made_by": "quantiles(4, 3)"},
+    "a country that nobody knows": {"made_by": "zip(XX)"},
     "a leaf in no node": {"leaf_nodes": [0, 1, 7]},
     "leaves without nodes": {"leaf_nodes": [0]},
     "no levels": {"levels": []},

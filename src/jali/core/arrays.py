@@ -182,6 +182,10 @@ def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], 
 # Compiled searches (`kernels/`) add up the parts of KL-divergence and granularity themselves, group by group.
 
 
+ONE = 1_000_000
+"""The importance of the least important column; that of the others is at least this."""
+
+
 def kl_of_shares(share: Floats, inferred: Floats) -> float:
     """KL(F ‖ F*) = Σ F log(F / F*) in nats, over the cells where the table has a share F > 0."""
     return float(np.sum(share * np.log(share / inferred)))
@@ -189,7 +193,12 @@ def kl_of_shares(share: Floats, inferred: Floats) -> float:
 
 def kl_given(own: float, weight: Floats, inferred: Floats, total: float) -> float:
     """The same for cells of several combinations, where own = Σ F log F is known: own − Σ (weight / total) log F*."""
-    return own - dot(weight, np.log(inferred)) / total
+    return kl_given_logs(own, weight, np.log(inferred), total)
+
+
+def kl_given_logs(own: float, weight: Floats, log_inferred: Floats, total: float) -> float:
+    """The same from the logarithms of F*, which may be too small to be a float."""
+    return own - dot(weight, log_inferred) / total
 
 
 def average_size(rows: int, groups: int) -> float:

@@ -93,8 +93,7 @@ class Dates(Builder):
         timed = not v.is_whole(values)
         days = _days(values)
         if self.on is not None:
-            top = OLDEST if self.top is None else self.top
-            steps = [_aged(days, int(width), self.on, top, timed=timed) for width in self.ages]
+            steps = [_aged(days, int(width), self.on, self.top, timed=timed) for width in self.ages]
         else:
             units = self.units or ("day", *UNITS[2:])[0 if timed else 1 :]
             before = ["week" in units[:place] for place in range(len(units))]
@@ -182,15 +181,19 @@ def _birthday(age: Ints, on: dt.date) -> Days:
     return np.minimum(day, last)  # 29 February
 
 
-def _aged(days: Days, width: int, on: dt.date, top: int, *, timed: bool) -> Step:
+def _aged(days: Days, width: int, on: dt.date, top: int | None, *, timed: bool) -> Step:
     """The level of ages in bands of a width, all from the top age on in one."""
     known = ~np.isnat(days)
     age = np.where(known, _ages(days, on), 0)
-    low = np.where(age >= top, top, age // width * width)
-    high = np.where(age >= top, OLDEST - 1, np.minimum(low + width, top) - 1)
+    low = age // width * width
+    high = low + width - 1
+    old = np.zeros(len(age), dtype=bool)
+    if top is not None:
+        old = age >= top
+        low, high = np.where(old, top, low), np.where(old, OLDEST - 1, np.minimum(high, top - 1))
     spans = pc.binary_join_element_wise("[", v.texts(pa.array(low)), ", ", v.texts(pa.array(high)), "]", "")
     labels = pc.if_else(pa.array(low == high), v.texts(pa.array(low)), spans)
-    labels = pc.if_else(pa.array((age >= top) & (top < OLDEST)), f"{top}+", labels)
+    labels = pc.if_else(pa.array(old), f"{top}+", labels)
     first, after = _birthday(high + 1, on) + np.timedelta64(1, "D"), _birthday(low, on) + np.timedelta64(1, "D")
     nat = np.datetime64("NaT", "D")
     return _step(

@@ -326,12 +326,11 @@ class Quantiles(Builder):
     def counted(self, column: str, values: pa.Array, rows: Ints) -> Builder:
         """The intervals: each cut is the multiple of the step that comes nearest to its share of the rows."""
         known = values.drop_null()  # the missing value is the last one
-        step, low, high = self._frame(known)
+        step, low, high, whole = self._frame(known)
         scale, wide = step.denominator, step.numerator
         cell = _band(column, known, 0, wide, scale)
         cells, of = np.unique(cell, return_inverse=True)
         below = np.cumsum(counted(of.reshape(-1), rows[: len(known)], len(cells)))  # rows below the end of each cell
-        whole = v.is_whole(known) and all(x.denominator == 1 for x in (step, low, high))
         steps = []
         for parts in self.parts:
             cuts = _cuts(cells, below, parts)
@@ -339,19 +338,22 @@ class Quantiles(Builder):
             steps.append(_between(np.searchsorted(cuts, cell, side="right"), edges, len(values), whole=whole))
         return Counted(self.recipe, tuple(steps), whole)
 
-    def _frame(self, known: pa.Array) -> tuple[Fraction, Fraction, Fraction]:
-        """The step of the cuts, and where the first interval begins and the last ends: declared, or rounded outward."""
-        found = _numbers(known)
+    def _frame(self, known: pa.Array) -> tuple[Fraction, Fraction, Fraction, bool]:
+        """The step of the cuts, where the first interval begins and the last ends, and whether all are whole numbers.
+
+        Ends are declared, or rounded outward.
+        """
+        found, given = _numbers(known), self.recipe
         least, most = (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
-        span, whole = most - least or 1.0, v.is_whole(known)
-        smallest = Fraction(1) if whole else Fraction(0)
-        step = max(nice(span / 100), smallest) if self.step is None else exact_number("step", self.step)
-        outward = max(nice(span / 10), smallest)
-        low = math.floor(Fraction(least) / outward) * outward if self.low is None else exact_number("low", self.low)
-        if self.high is None:
-            return step, low, math.floor(Fraction(most) / outward + 1) * outward - (1 if whole else 0)
-        high = exact_number("high", self.high)
-        return step, low, high if whole or most < high else high + step  # [a, b) must hold b too
+        span = most - least or 1.0
+        limits = [x for x in (given.step, given.low, given.high) if x is not None]
+        whole = v.is_whole(known) and all(x.denominator == 1 for x in limits)
+        step, outward = (max(nice(span / parts), Fraction(whole)) for parts in (100, 10))
+        step = step if given.step is None else given.step
+        low = math.floor(Fraction(least) / outward) * outward if given.low is None else given.low
+        if given.high is None:
+            return step, low, math.floor(Fraction(most) / outward + 1) * outward - Fraction(whole), whole
+        return step, low, given.high if whole or most < given.high else given.high + step, whole  # [a, b) must hold b
 
     def build(self, column: str, values: pa.Array, *, declared: bool = False) -> Hierarchy:
         """As if every value were in one row."""

@@ -16,10 +16,6 @@ CUTS = 8
 """How many cuts of an ordered column are judged before the next column's turn: those nearest to the median."""
 
 
-ONE = 1_000_000
-"""The importance of the least important column; that of the others is at least this."""
-
-
 DIGITS = 1e9
 """Entropies and KL-divergences are compared to nine decimals, so that those which are equal count as equal."""
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
-from jali.kernels import DIGITS, ONE
+from jali.core.arrays import ONE, Ints
+from jali.kernels import DIGITS
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import heapsort
 

@@ -6,8 +6,8 @@ from math import floor, log
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints
-from jali.kernels import CUTS, DIGITS, ONE
+from jali.core.arrays import ONE, Bools, Ints
+from jali.kernels import CUTS, DIGITS
 from jali.kernels import judge as k
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort, holds, level_of, sort, span, tally, tally_bucket, untally_bucket

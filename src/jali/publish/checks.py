@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints, counted, owners
+from jali.core.arrays import ONE, Ints, counted, owners
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy, Level
 from jali.encoding.identifiers import Suspicion
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
-from jali.kernels import ONE
 from jali.principles import AlphaAnonymity, DeltaPresence, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
@@ -58,9 +57,10 @@ def importance_of(table: Table, given: Mapping[str, float] | None) -> Ints | Non
 
 
 def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str, Any]:
-    """What the manifest's method says of it: the columns that are not as important as others are by default."""
-    weights = {} if given is None else {name: float(weight) for name, weight in given.items()}
-    return {"importance": weights} if importance_of(table, given) is not None else {}
+    """What the manifest's method says of it; nothing where all columns are alike."""
+    if given is None or importance_of(table, given) is None:
+        return {}
+    return {"importance": {name: float(weight) for name, weight in given.items()}}
 
 
 def require_table(asked_by: str, given: object) -> None:

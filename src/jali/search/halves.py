@@ -19,11 +19,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, is_dense, owners, runs
+from jali.core.arrays import ONE, Bools, Ints, combine, counted, is_dense, owners, runs
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.kernels import DIGITS, ONE
+from jali.kernels import DIGITS
 from jali.kernels.jit import prepare
 from jali.principles import AlphaAnonymity, FrequencyDiversity, Safety, TCloseness
 from jali.principles.base import Principle, hold

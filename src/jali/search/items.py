@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, starts
+from jali.core.arrays import ONE, Bools, Ints, combine, counted, starts
 from jali.core.progress import Step
 from jali.encoding.hierarchy import TREES, Hierarchy
 from jali.encoding.table import Column, Table
-from jali.kernels import ONE
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules
 

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, counted, owners
+from jali.core.arrays import ONE, Floats, Ints, counted, owners
 from jali.encoding.table import Column, Table
-from jali.kernels import OFFSET, ONE, SIZE, Layout
+from jali.kernels import OFFSET, SIZE, Layout
 
 Objective = Literal["kl", "granularity"]
 RecodeShow = Literal["taxonomy", "set"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, kl_given
+from jali.core.arrays import Bools, Floats, Ints, added, combine, kl_given, kl_given_logs
 from jali.core.progress import Step
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
@@ -102,9 +102,10 @@ class Search:
         index, first = combine([(group[f.combination], groups), (f.value, values)], len(f.value))
         of = group[f.combination[first]]
         mass = added(index, f.rows) * mean[of] / total
-        density = mass * np.exp(-cost)[of]
         weight = added(index, f.weight)
-        return kl_given(self.costing.entropy_term, weight, density, total)
+        if self.importance is not None:
+            return kl_given_logs(self.costing.entropy_term, weight, np.log(mass) - cost[of], total)
+        return kl_given(self.costing.entropy_term, weight, mass * np.exp(-cost)[of], total)
 
     @cached_property
     def costing(self) -> Costing:

@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from jali.core.arrays import Bools, Ints, owners
-from jali.kernels import CUTS, DIGITS, ONE
+from jali.core.arrays import ONE, Bools, Ints, owners
+from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.search.gate import compare, judged_alone, note

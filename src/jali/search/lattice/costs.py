@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from jali.core.arrays import (
+    ONE,
     Bools,
     Floats,
     Ints,
@@ -19,10 +20,10 @@ from jali.core.arrays import (
     discernibility,
     dot,
     kl_given,
+    kl_given_logs,
     loss,
 )
 from jali.encoding.table import Table
-from jali.kernels import ONE
 from jali.search.lattice.tally import Levels, Tally
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
@@ -147,12 +148,16 @@ class Costing:
 
         Each row is spread evenly over its box; suppressed rows over everything, so they add to every box.
         """
-        density = self._density(tally, hidden)
-        density[tally.weight == 0] = 1.0  # rows of weight 0 say nothing
-        return kl_given(self.entropy_term, tally.weight, density, self.total)
+        density = self._log_density if self.weights is not None else self._density
+        inferred = density(tally, hidden, self._mass(tally, hidden))
+        if self.weights is not None:
+            inferred[tally.weight == 0] = 0.0
+            return kl_given_logs(self.entropy_term, tally.weight, inferred, self.total)
+        inferred[tally.weight == 0] = 1.0  # rows of weight 0 say nothing
+        return kl_given(self.entropy_term, tally.weight, inferred, self.total)
 
-    def _density(self, tally: Tally, hidden: Bools) -> Floats:
-        """F* at each entry: the mass that a point of the entry's group and value receives."""
+    def _mass(self, tally: Tally, hidden: Bools) -> Floats:
+        """What the rows of each entry's group with its value weigh, as they are published: (entries,)."""
         entry_mass = tally.entry_rows.astype(np.float64)
         if self.table.weight is not None:  # rows are published with the mean weight of their group
             mean = added(tally.group, tally.weight, tally.groups) / tally.rows
@@ -160,23 +165,33 @@ class Costing:
                 held = tally.rows[hidden]
                 mean[hidden] = float(mean[hidden] @ held) / float(held.sum())
             entry_mass = entry_mass * mean[tally.group]
-        entry_mass = self._by_cell(tally, entry_mass)
+        return self._by_cell(tally, entry_mass)
+
+    def _density(self, tally: Tally, hidden: Bools, entry_mass: Floats) -> Floats:
+        """F* at each entry: the mass that a point of the entry's group and value receives."""
         density = entry_mass * np.exp(-self.log_area(tally))[tally.group] / self.total
         covered = hidden[tally.group]
         if covered.any():
-            everywhere = self._everywhere(tally, covered, entry_mass)
+            everywhere = self._everywhere(tally, covered, entry_mass) * (math.exp(-self.log_domain) / self.total)
             density = np.where(covered, 0.0, density) + everywhere[tally.value]
         return density
 
+    def _log_density(self, tally: Tally, hidden: Bools, entry_mass: Floats) -> Floats:
+        """The logarithm of the same: areas to the power of a large importance are beyond what floats hold."""
+        covered = hidden[tally.group]
+        with np.errstate(divide="ignore"):  # no mass, or none with this value
+            own = np.where(covered, -np.inf, np.log(entry_mass) - self.log_area(tally)[tally.group])
+            everywhere = np.log(self._everywhere(tally, covered, entry_mass)) - self.log_domain
+        return np.logaddexp(own, everywhere[tally.value]) - math.log(self.total)
+
     def _everywhere(self, tally: Tally, covered: Bools, entry_mass: Floats) -> Floats:
-        """What the suppressed rows give to every point, by sensitive value."""
+        """What the suppressed rows weigh, by sensitive value."""
         group, value = tally.group[covered], tally.value[covered]
         mass = entry_mass[covered]
         if tally.person is not None:
             _, first = np.unique(group * (int(tally.value.max(initial=0)) + 1) + value, return_index=True)
             value, mass = value[first], mass[first]
-        summed = added(value, mass, int(tally.value.max(initial=0)) + 1)
-        return summed * (math.exp(-self.log_domain) / self.total)
+        return added(value, mass, int(tally.value.max(initial=0)) + 1)
 
     def loss(self, tally: Tally, hidden: Bools) -> float:
         """ARX's loss."""
