@@ -207,6 +207,7 @@ class Table:
     incomplete: int = 0  # rows dropped because a value was missing
     person_name: str | None = None
     weight_name: str | None = None
+    notes: tuple[str, ...] = ()  # what its reading decided, for its holder: names of columns, markers and counts
 
     def __post_init__(self) -> None:
         if self.records == 0:
@@ -352,6 +353,7 @@ class Table:
         if self.incomplete:
             dropped = "row with a missing value was" if self.incomplete == 1 else "rows with a missing value were"
             lines.append(f"  {self.incomplete:,} {dropped} dropped")
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 
