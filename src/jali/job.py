@@ -23,7 +23,8 @@ from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
 from jali.sources.assemble import Missing, roles_of
-from jali.sources.tables import read
+from jali.sources.tables import READING, read
+from jali.sources.writing import Writing
 
 if TYPE_CHECKING:
     from jali.compare.frontier import Frontier
@@ -53,6 +54,11 @@ class Job:
     domain: Domain = "declared"
     separator: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
+    missing_markers: str | Sequence[str] | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    date_format: str | None = None
     private: Path | None = None  # where the batches of an ANGEL release are kept for its holder
     spreadsheet_safe: bool = False  # whether the cells of CSV files that a spreadsheet would run are quoted
 
@@ -67,6 +73,12 @@ class Job:
             self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain
         )
         check_roles(roles.named(), [name for name, _ in roles.named()])
+        Writing.of(self.missing_markers, self.decimal, self.thousands, self.date_format)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the files of the job are written: the options of `jali.read` of these names."""
+        return {name: getattr(self, name) for name in READING}
 
     @classmethod
     def load(cls, path: str | Path) -> Job:
@@ -101,8 +113,7 @@ class Job:
         return read(
             self.input if source is None else source,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
-            types=self.types, missing=self.missing, domain=self.domain, separator=self.separator,
-            encoding=self.encoding,
+            types=self.types, missing=self.missing, domain=self.domain, **self.reading,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:
@@ -110,7 +121,7 @@ class Job:
         return read(
             self.options["public"] if source is None else source,
             quasi=self.quasi, types={name: kind for name, kind in self.types.items() if name in self.quasi},
-            missing=self.missing, domain=self.domain, separator=self.separator, encoding=self.encoding,
+            missing=self.missing, domain=self.domain, **self.reading,
         )  # fmt: skip
 
     def _check_conceal(self) -> None:
@@ -215,13 +226,14 @@ _COLUMNS = _any('a list of column names, e.g. ["age"], or a table', _TABLE, _NAM
 _WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER))
 _ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
 _AS_THEY_ARE = (
-    "method", "person", "weights", "types", "missing", "domain", "separator", "encoding", "spreadsheet_safe",
+    "method", "person", "weights", "types", "missing", "domain", "spreadsheet_safe", *READING,
 )  # fmt: skip
 _FIELDS: dict[str, _Form] = {
     **dict.fromkeys(("input", "output", "private"), _FILE),
     **dict.fromkeys(_AS_THEY_ARE, _TEXT),
     "spreadsheet_safe": _BOOL,
     "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
+    "missing_markers": _any('a list of texts, e.g. ["NA"], or "r", "stata" or "sas"', _TEXT, _list("", _TEXT)),
     "other": _NAMES,
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,

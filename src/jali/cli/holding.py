@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @shared.reading_options
 def measure(
     *, release: Path, original: Path | None, job: Path | None, holdout: Path | None, volume: str, as_json: bool,
-    separator: str | None, encoding: str | None, **asked: Any,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
 
@@ -53,7 +53,7 @@ def measure(
     import jali
     from jali.principles.base import exact
 
-    reading = {"separator": separator, "encoding": encoding}
+    reading = shared.taken(asked)
     found, table = _compared("measure", release, original, job, **reading)
     others = None if holdout is None else shared.original_table(found, holdout, job, **reading)
     share = float(exact("volume", volume))

@@ -7,7 +7,7 @@ the cells leave open stays text, with the option that settles it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import ascii_letters, ascii_lowercase, ascii_uppercase
@@ -256,6 +256,18 @@ class Cells:
         else:
             fits = _matches(self.trimmed, "^(?i:true|false)$")
         return _bools(pc.and_(filled, pc.invert(fits)))
+
+
+def agreed(columns: Iterable[Cells], said: Mapping[str, object]) -> dict[str, object]:
+    """The options that the columns decided, where nobody has said them and no two columns decided otherwise."""
+    cells = list(columns)
+    found: dict[str, object] = {}
+    for name in ("decimal", "thousands", "date_format"):
+        shown = {each.options[name] for each in cells if name in each.options}
+        if len(shown) == 1 and said[name] is None:
+            found[name] = shown.pop()
+    markers = list(dict.fromkeys(marker for each in cells for marker in each.markers))
+    return found | ({"missing_markers": markers} if markers and said["missing_markers"] is None else {})
 
 
 def parsed(texts: pa.Array, order: str) -> pa.Array:
