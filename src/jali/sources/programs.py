@@ -232,7 +232,8 @@ def _spreadsheet(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
         book = calamine.load_workbook(_source(request))
     except calamine.PasswordError:
         raise InputError("it is locked with a password", do="save it without one") from None
-    shown = [each.name for each in book.sheets_metadata if str(each.visible).endswith(".Visible")]
+    tables = [each for each in book.sheets_metadata if each.typ == calamine.SheetTypeEnum.WorkSheet]
+    shown = [each.name for each in tables if each.visible == calamine.SheetVisibleEnum.Visible]
     names = [name for name in shown if request["sheet"] in (None, name)]
     if request["sheet"] is not None and request["sheet"] in book.sheet_names:
         names = [request["sheet"]]
@@ -245,11 +246,13 @@ def _spreadsheet(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
             break
     else:
         raise InputError("the sheet is empty", do="give one with a row of names and at least one more row")
-    notes = [] if len(shown) < 2 or request["sheet"] else [f'sheet "{name}" was read, one of {len(shown)}; see sheet']
+    notes = []
+    if len(shown) > 1 and request["sheet"] is None:
+        notes.append(f'sheet "{name}" was read, one of {len(shown)}; sheet = "…" names another')
     merged = len([last for _, last in sheet.merged_cell_ranges or () if last[0] > (sheet.start or (0, 0))[0]])
     if merged:
         ranges = "1 range" if merged == 1 else f"{merged:,} ranges"
-        notes.append(f"{ranges} of merged cells: the value stands in the first row of each, the others are empty")
+        notes.append(f"{ranges} of merged cells: only the first of each has a value")
     header = [_seen(cell) for cell in rows[0]]
     wanted = [name for name in header if name] if request["wanted"] is None else request["wanted"]
     columns = {each: _cells([row[header.index(each)] for row in rows[1:]]) for each in wanted if each in header}
@@ -313,7 +316,8 @@ def _statistical(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
             (partly.append(f"{name} ({missing:,} of {every:,} values)") if missing else labelled.append(name))
     notes = []
     if labelled:
-        notes.append(f'labels stand for the codes of {", ".join(labelled)}; types = {{ … = "number" }} keeps codes')
+        keep = f'to keep codes, write e.g. types = {{ {labelled[0]} = "number" }}'
+        notes.append(f"value labels stand for the codes of {', '.join(labelled)}; {keep}")
     if partly:
         notes.append(f"codes are kept where some have no label: {', '.join(partly)}")
     return header, columns, notes

@@ -158,6 +158,8 @@ class Cells:
         for decimal, group in _WRITTEN:
             if (decimal, group) == (".", "") or not _fit(filled, _grammar(decimal, group)):
                 continue
+            if group and _fit(filled, _grammar(decimal, "")):
+                continue  # no digits are grouped
             sure = _matches(known, _proof(decimal, group))
             if cells := self._cells(sure):
                 typed = self._numbers(known, decimal, group)
@@ -350,13 +352,17 @@ def _grammar(decimal: str, group: str) -> str:
 
 
 def _proof(decimal: str, group: str) -> str:
-    """What a cell looks like that can be written in no other way.
+    """What a cell looks like whose decimal mark can be nothing else.
 
-    A mark before three digits may group them, unless nothing, a zero or more than three digits stand before it. Grouped
-    digits alone prove nothing: they could be a number that names somebody.
+    A comma or point before three digits may group them, unless nothing, a zero or more than three digits stand before
+    it, or other digits are grouped otherwise. Grouped digits alone prove nothing: they may be a number that names
+    somebody.
     """
     d = re.escape(decimal)
-    plain = rf"([0-9]+{d}([0-9]{{1,2}}|[0-9]{{4,}})|(0|[0-9]{{4,}}){d}[0-9]+|{d}[0-9]+)([eE][+-]?[0-9]+)?"
+    if group and group not in _DECIMALS:
+        return rf"{d}[0-9]+([eE][+-]?[0-9]+)?$"
+    plain = rf"([0-9]+{d}([0-9]{{1,2}}|[0-9]{{4,}})|(0|[0-9]{{4,}}){d}[0-9]+|{d}[0-9]+|[0-9]+{d}[0-9]+[eE][+-]?[0-9]+)"
+    plain += "([eE][+-]?[0-9]+)?"
     return rf"^-?({plain}|[0-9]{{1,3}}({re.escape(group)}[0-9]{{3}})+{d}[0-9]+)$" if group else f"^-?{plain}$"
 
 
