@@ -19,7 +19,10 @@ from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
 
 _SEPARATORS = (",", ";", "\t", "|")
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
+)  # fmt: skip
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BLOCK = 1 << 24
 _HEAD = 1 << 20
@@ -67,7 +70,7 @@ class Delimited:
         with any_length():
             header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
         made = cls(name, source, packed, encoding, separator, header, notes)
-        if any(_broken(column) for column in header):
+        if any(_broken(column) or "\0" in column for column in header):  # zeros: another encoding, or no text at all
             raise made._undecodable("the header", "")
         return made
 
@@ -77,28 +80,31 @@ class Delimited:
         do = _ENCODING
         if found is not None:
             do = f'pass encoding="{found}" (--encoding {found}; encoding = "{found}" in a job), which its bytes fit'
-        problem = EncodingError(f"{self.name}: {where} is not valid {self.encoding}{more}", do=do)
+        what = f"{self.name}: {where} is not valid {self.encoding}{more}"
+        if found is None and "\0" in "".join(self.header):
+            what, do = f"{self.name} is no CSV file: its header holds bytes of zero", "save it as CSV"
+        problem = EncodingError(what, do=do)
         problem.encoding = found
         return problem
 
     def likely_encoding(self) -> str | None:
         """An encoding that the bytes fit and Western files have; None where they are UTF-8 or fit none."""
-        high = np.zeros(256, dtype=np.int64)
-        valid, even = codecs.getincrementaldecoder("utf-8")(), 0
-        is_utf8 = True
+        counts = np.zeros(256, dtype=np.int64)
+        decoder, even, is_utf8 = codecs.getincrementaldecoder("utf-8")(), 0, True
         for block in self._bytes():
             letters = np.frombuffer(block, dtype=np.uint8)
-            high += np.bincount(letters, minlength=256)
+            counts += np.bincount(letters, minlength=256)
             even += int(np.count_nonzero(letters[::2] == 0))  # blocks have an even number of bytes
-            with contextlib.suppress(UnicodeDecodeError):
-                valid.decode(block)
-                continue
-            is_utf8 = False
-        if high[0] > high.sum() // 4:  # every other byte of Latin letters in UTF-16
-            return "utf-16-be" if even > high[0] // 2 else "utf-16-le"
-        if is_utf8:
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError:
+                is_utf8 = False
+        zeros = int(counts[0])
+        if zeros > counts.sum() // 4 and 10 * min(even, zeros - even) < zeros:
+            return "utf-16-be" if 2 * even > zeros else "utf-16-le"  # every other byte of Latin letters is zero
+        if is_utf8 or zeros:
             return None
-        return "latin-1" if high[list(_NOT_IN_CP1252)].any() else "cp1252"
+        return "latin-1" if counts[list(_NOT_IN_CP1252)].any() else "cp1252"
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The wanted columns as dictionaries of text: every value keeps the form it has in the file."""
@@ -168,9 +174,10 @@ class Delimited:
     def _why(self, wanted: list[str]) -> InputError:
         """Which row of the file is broken, and how many are, without showing what stands in them."""
         places = [self.header.index(name) for name in wanted]
-        ragged, broken = [], []
+        ragged, broken, rows = [], [], 0
         with any_length(), contextlib.suppress(csv.Error, UnicodeError):
             for number, row in enumerate(self._rows(strict=False)):
+                rows = number
                 if len(row) != len(self.header):
                     ragged.append((number, len(row)))
                 elif any(_broken(row[at]) for at in places):
@@ -184,6 +191,8 @@ class Delimited:
         if broken:
             more = "" if len(broken) == 1 else f", nor are {len(broken) - 1:,} more"
             return self._undecodable(_row(broken[0]), more)
+        if not rows:
+            return InputError("the table is empty", do="give a table with at least one row")
         do = "check separator= and encoding= (--separator and --encoding)"
         return InputError(f"{self.name} cannot be read as CSV", do=do)
 

@@ -101,7 +101,7 @@ def unpacked(name: str, source: Path | bytes) -> Member | None:
         one, files = _one_of(name, archive)
         if one.flag_bits & 1:
             raise InputError(f"{name} is locked with a password", do="unpack it first")
-        said = (f"{PurePosixPath(one.filename).name} was read, the only CSV file of {files} in {name}",)
+        said = (f"{PurePosixPath(one.filename).name} was read, the only CSV file of {files} in {Path(name).name}",)
         return Member(one.filename, archive.read(one), said if files > 1 else ())
 
 
