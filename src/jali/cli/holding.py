@@ -57,7 +57,8 @@ def measure(
     found, table = _compared("measure", release, original, job, **reading)
     others = None if holdout is None else shared.original_table(found, holdout, job, **reading)
     share = float(exact("volume", volume))
-    shared.tell(jali.measure(found, table, holdout=others, volume=share, **asked), as_json=as_json)
+    figures = jali.measure(found, table, holdout=others, volume=share, **asked)
+    shared.tell(figures, as_json=as_json, notes=table.notes)
 
 
 def _compared(
@@ -112,7 +113,7 @@ def attack(
         found, table, public=looked_up, sensitive=sensitive, threshold=exact("threshold", threshold),
         cases=whole_number("cases", cases, least=0), time_limit=time_limit,
     )  # fmt: skip
-    shared.tell(gallery.only("algorithm") if algorithm else gallery, as_json=as_json)
+    shared.tell(gallery.only("algorithm") if algorithm else gallery, as_json=as_json, notes=table.notes)
 
 
 @click.command()

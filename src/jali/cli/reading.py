@@ -114,6 +114,7 @@ def audit(
 
     found: Audit | JointAudit | JointAudits
     release = releases[0]
+    notes: tuple[str, ...] = ()
     beside = public_table is not None or job is not None
     if beside and (len(releases) > 1 or release.is_file()):
         raise InputError("presence is judged for one release", do="leave --public-table and --job out")
@@ -129,8 +130,9 @@ def audit(
         if not quasi:
             raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
-        found = jali.audit(shared.tell_notes(jali.read(release, **columns, person=person, **reading)))
-    shared.tell(found, as_json=as_json)
+        table = shared.tell_notes(jali.read(release, **columns, person=person, **reading))
+        found, notes = jali.audit(table), table.notes
+    shared.tell(found, as_json=as_json, notes=notes)
     _require_kept(found.kept)
 
 

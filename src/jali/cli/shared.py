@@ -157,10 +157,11 @@ def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
         note(f"texts that begin with =, +, - or @, which spreadsheets run, in {listed}; {done}")
 
 
-def tell(figures: Any, *, as_json: bool) -> None:
-    """Figures on stdout, as JSON or as they print."""
+def tell(figures: Any, *, as_json: bool, notes: Sequence[str] = ()) -> None:
+    """Figures on stdout, as JSON or as they print; the JSON has the notes of the reading too."""
     if as_json:
-        emit(figures.to_dict())
+        told = figures.to_dict()
+        emit(told | ({"notes": [*told.get("notes", ()), *notes]} if notes else {}))
     else:
         click.echo(repr(figures))
 
