@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 import jali
 from jali.encoding import values as v
-from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.sources import programs
 from jali.sources.tables import detected
 from jali.sources.writing import MARKERS, Cells, Writing, parsed
 from oracles import reading as slow
 from oracles.often import examples
+from oracles.reading import column_of as of
 
 NOTHING = dict.fromkeys(("separator", "encoding", "sheet", "missing_markers", "decimal", "thousands", "date_format"))
 
@@ -37,21 +37,6 @@ def cells_of(texts: list[str | None], **options: Any) -> Cells:
     writing = Writing.of(**said)
     array = pa.array(texts, pa.string())
     return Cells("x", writing.without_markers(array), writing, lambda: np.ones(len(texts), dtype=np.int64))
-
-
-def of(table: Table, name: str) -> list[Any]:
-    """The values of a column, row by row."""
-    return list(table[name].values.take(pa.array(table[name].codes)).to_pylist())
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def written(content: str | bytes, name: str = "t.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return written
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -595,6 +580,7 @@ def test_job_and_commands_have_the_options_of_read(write: Any, tmp_path: Path, m
     audit = ["audit", "t.csv", "--quasi", "age,born", "--sensitive", "kids"]
     assert "note" not in CliRunner().invoke(app, [*audit, *options]).stderr
     assert CliRunner().invoke(app, audit).stderr.count("note: ") == 3
+    assert set(notes) <= set(json.loads(CliRunner().invoke(app, [*audit, "--json"]).stdout)["notes"])
     written = CliRunner().invoke(app, ["init", "t.csv", "-o", "-"]).stdout
     assert all(line in written for line in ('decimal = ","', 'date_format = "%d.%m.%Y"', 'missing_markers = ["NA"]'))
 

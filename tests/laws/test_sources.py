@@ -26,23 +26,9 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.sources.tables import opened
+from oracles.reading import column_of as of
 
 PLAIN = "zip,age,name,sick\n01234,39,Ann,flu\n13053,40,Bob,cold\n"
-
-
-def of(table: Table, name: str) -> list[Any]:
-    """The values of a column, row by row."""
-    return table[name].values.take(pa.array(table[name].codes)).to_pylist()
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def written(content: str | bytes, name: str = "t.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return written
 
 
 # --- CSV -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,12 @@ MARKERS = {
 }  # fmt: skip
 
 
+def column_of(table: Any, name: str) -> list[Any]:
+    """The values of a column of a table, row by row."""
+    values = table[name].values.to_pylist()
+    return [values[code] for code in table[name].codes]
+
+
 def digits(text: str) -> bool:
     return text != "" and all(letter in "0123456789" for letter in text)
 

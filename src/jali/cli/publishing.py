@@ -130,7 +130,7 @@ def minimal(*, job: Path, as_json: bool) -> None:
     import jali
 
     loaded = shared.load_job(job)
-    nodes = jali.minimal(loaded.table(), loaded.requirement, on_step=shared.on_step())
+    nodes = jali.minimal(shared.tell_notes(loaded.table()), loaded.requirement, on_step=shared.on_step())
     if as_json:
         shared.emit([vars(node) for node in nodes])
     else:
@@ -166,7 +166,7 @@ def hierarchy(*, job: Path, column: str, output: Path | None, overwrite: bool) -
     loaded = shared.load_job(job)
     if output is not None:
         shared.reserve_file(output, overwrite=overwrite)
-    found = loaded.table().hierarchy(column)
+    found = shared.tell_notes(loaded.table()).hierarchy(column)
     if not found.declared:
         shared.note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
     text = hierarchy_text(found)

@@ -151,14 +151,14 @@ class Cells:
         numbers = self.writing.numbers
         if numbers is None:
             return self._other_numbers(known, filled)
-        return self._numbers(known, *numbers) if _fit(filled, _grammar(*numbers)) else self._dates(known)
+        return self._numbers(known, *numbers) if v.all_match(filled, _grammar(*numbers)) else self._dates(known)
 
     def _other_numbers(self, known: pa.Array, filled: pa.Array) -> pa.Array:
         """Numbers whose own cells show a decimal comma or grouped digits beyond doubt; otherwise dates or texts."""
         for decimal, group in _WRITTEN:
-            if (decimal, group) == (".", "") or not _fit(filled, _grammar(decimal, group)):
+            if (decimal, group) == (".", "") or not v.all_match(filled, _grammar(decimal, group)):
                 continue
-            if group and _fit(filled, _grammar(decimal, "")):
+            if group and v.all_match(filled, _grammar(decimal, "")):
                 continue  # no digits are grouped
             sure = _matches(known, _proof(decimal, group))
             if cells := self._cells(sure):
@@ -171,8 +171,8 @@ class Cells:
                 return typed
         for mark in (",", "."):  # 1,500 and 12.345.678 could be either, or a number that names somebody
             once = rf"^-?[1-9][0-9]{{0,2}}(\{mark}[0-9]{{3}})?$"
-            if _fit(filled, once.replace("?$", "*$")):
-                either = f' or decimal = "{mark}"' if _fit(filled, once) else ""
+            if v.all_match(filled, once.replace("?$", "*$")):
+                either = f' or decimal = "{mark}"' if v.all_match(filled, once) else ""
                 cells = self._cells(pc.match_substring(known, mark))
                 self.hint = f'write thousands = "{mark}"{either}'
                 stays = f'"{mark}" before three digits in {_many(cells)}, so that the column stays text'
@@ -369,14 +369,7 @@ def _proof(decimal: str, group: str) -> str:
 def groups_of_three(texts: pa.Array) -> bool:
     """Whether every number has a point before its last three digits: 1.500 may mean 1500."""
     filled = pc.utf8_trim_whitespace(texts).drop_null()
-    return len(filled) > 0 and _fit(filled, r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$")
-
-
-def _fit(filled: pa.Array, pattern: str) -> bool:
-    """Whether all texts match; the first is tried alone, since in most columns it decides."""
-    if re.search(pattern, filled[0].as_py()) is None:
-        return False
-    return bool(pc.all(pc.match_substring_regex(filled, pattern)).as_py())
+    return len(filled) > 0 and v.all_match(filled, r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$")
 
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:
