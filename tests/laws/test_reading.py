@@ -406,8 +406,8 @@ def test_a_spreadsheet_comes_back(form: Any, rows: list[dict[str, Any]]) -> None
     if not filled:
         return
     content = form(grid(rows))
-    header, columns, notes = read_here(content, "")
-    assert (header, notes) == (NAMES, [])
+    told, columns = read_here(content, "")
+    assert told == {"header": NAMES, "notes": [], "sheet": None}
     assert_same(columns, filled)
 
 
@@ -415,7 +415,15 @@ def read_here(content: bytes, reader: str, **request: Any) -> Any:
     """What the process that reads would give, in this one."""
     from unittest import mock
 
-    asked = {"path": None, "reader": reader, "wanted": None, "codes": [], "sheet": None, "encoding": None} | request
+    asked = {
+        "path": None,
+        "reader": reader,
+        "wanted": None,
+        "codes": [],
+        "texts": [],
+        "sheet": None,
+        "encoding": None,
+    } | request
     stdin = io.TextIOWrapper(io.BytesIO(content))
     with mock.patch.object(sys, "stdin", stdin):
         return (programs._statistical if reader else programs._spreadsheet)(asked)
@@ -448,8 +456,8 @@ def test_a_statistical_file_comes_back(tmp_path_factory: Any, form: str, rows: l
     if frame["t"].isna().all() or frame["d"].isna().all():
         return  # pyreadstat has no type for it
     content = statistical(form, frame, tmp_path_factory.mktemp("stat") / f"t.{form}")
-    header, columns, _ = read_here(content, STATISTICAL[form])
-    assert header == NAMES
+    told, columns = read_here(content, STATISTICAL[form])
+    assert told == {"header": NAMES, "notes": []}
     assert_same(columns, rows)
 
 
@@ -466,10 +474,13 @@ def test_value_labels_are_the_values_and_the_labels_of_hierarchies(tmp_path: Pat
     assert of(found, "age") == [30, 98, 31, 32]
     assert of(found, "who") == ["a (1)", "a (2)", "b", "b"] or of(found, "who") == ["a (1.0)", "a (2.0)", "b", "b"]
     assert found.notes == (
-        'value labels stand for the codes of sex, who; to keep codes, write e.g. types = { sex = "number" }',
+        'value labels stand for the codes of sex, who; types = { sex = "number" } keeps codes, "text" says that labels '
+        "are meant",
         "codes are kept where some have no label: age (3 of 4 values)",
     )
     assert of(jali.read(path, quasi=["sex"], types={"sex": "number"}), "sex") == [1, 2, 1, None]
+    said = jali.read(path, quasi=["sex"], types={"sex": "text"})
+    assert (of(said, "sex"), said.notes) == (["male", "female", "male", None], ())
 
 
 def test_a_number_of_32_bits_is_the_shortest_that_is_stored_so() -> None:
@@ -494,6 +505,7 @@ def test_a_spreadsheet_is_read_as_people_see_it(write: Any) -> None:
     assert 'sheet "first" was read, one of 2' in found.notes[0]
     assert "1 range of merged cells" in found.notes[1]
     assert of(jali.read(path, quasi=["a"], sheet="second"), "a") == [7]
+    assert detected(path, **NOTHING).options["sheet"] == "first"
     with pytest.raises(InputError, match='no sheet "secnd"; did you mean "second"'):
         jali.read(path, quasi=["a"], sheet="secnd")
 

@@ -146,24 +146,27 @@ class Foreign:
     table: pa.Table
     infer: bool
     notes: tuple[str, ...]
+    sheet: str | None = None  # which was read, where there are several
 
     @classmethod
     def opened(
         cls, name: str, source: Path | bytes, program: Program, *, wanted: Iterable[str] | None = None,
-        codes: Iterable[str] = (), sheet: str | None = None, encoding: str | None = None,
+        types: Mapping[str, str] | None = None, sheet: str | None = None, encoding: str | None = None,
     ) -> Foreign:  # fmt: skip
-        """The columns that are wanted, by default all; those in `codes` keep their codes in place of value labels."""
+        """The columns that are wanted, by default all; codes have value labels unless `types` says what they are."""
+        texts = [name for name, kind in (types or {}).items() if kind == "text"]
         if find_spec(program.package) is None:
             what = f"{name} is {program.words}; {program.package.replace('_', '-')}, which reads it, is not installed"
             raise InputError(what, do=f'pip install "jali[{program.extra}]"')
         request = {
             "path": None if isinstance(source, bytes) else str(source.absolute()), "reader": program.reader,
-            "wanted": None if wanted is None else list(wanted), "codes": list(codes), "sheet": sheet,
+            "wanted": None if wanted is None else list(wanted), "texts": texts, "sheet": sheet,
+            "codes": [name for name in types or () if name not in texts],
             "encoding": encoding,
         }  # fmt: skip
         done = subprocess.run(
-            [sys.executable, "-c", _START, json.dumps(sys.path), json.dumps(request)],
-            input=source if isinstance(source, bytes) else b"",
+            [sys.executable, "-c", _START, json.dumps(sys.path)],
+            input=json.dumps(request).encode() + b"\n" + (source if isinstance(source, bytes) else b""),
             capture_output=True,  # what a reader says on stderr could hold values
             check=False,
         )
@@ -172,7 +175,7 @@ class Foreign:
         with pa.ipc.open_stream(done.stdout) as stream:
             table = stream.read_all()
         told = json.loads(table.schema.metadata[b"jali"])
-        return cls(told["header"], table, infer=program is SHEET, notes=tuple(told["notes"]))
+        return cls(told["header"], table, infer=program is SHEET, notes=tuple(told["notes"]), sheet=told.get("sheet"))
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The columns of these names."""
@@ -195,16 +198,15 @@ def _refused(name: str, program: Program, done: subprocess.CompletedProcess[byte
 
 
 def serve() -> None:
-    """Read the file that the arguments name, and write its columns to standard output; exit with a code otherwise."""
-    request = json.loads(sys.argv[2])
+    """Read the file that standard input asks for, and write its columns to standard output; exit with a code if not."""
+    request = json.loads(sys.stdin.buffer.readline())
     _limit_memory()
     try:
-        header, columns, notes = (_statistical if request["reader"] else _spreadsheet)(request)
+        told, columns = (_statistical if request["reader"] else _spreadsheet)(request)
     except InputError as problem:
         sys.stdout.write(json.dumps({"what": problem.what, "do": problem.do}))
         sys.exit(_REFUSED)
-    told = json.dumps({"header": header, "notes": notes})
-    table = pa.table(columns).replace_schema_metadata({"jali": told})
+    table = pa.table(columns).replace_schema_metadata({"jali": json.dumps(told)})
     with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as stream:
         stream.write_table(table)
 
@@ -224,7 +226,7 @@ def _source(request: Mapping[str, Any]) -> Any:
     return io.BytesIO(sys.stdin.buffer.read()) if request["path"] is None else request["path"]
 
 
-def _spreadsheet(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Array], list[str]]:
+def _spreadsheet(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, pa.Array]]:
     """The columns of a sheet: its first row that is not empty has their names."""
     import python_calamine as calamine
 
@@ -256,7 +258,7 @@ def _spreadsheet(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
     header = [_seen(cell) for cell in rows[0]]
     wanted = [name for name in header if name] if request["wanted"] is None else request["wanted"]
     columns = {each: _cells([row[header.index(each)] for row in rows[1:]]) for each in wanted if each in header}
-    return header, columns, notes
+    return {"header": header, "notes": notes, "sheet": name if len(shown) > 1 else None}, columns
 
 
 def _cells(cells: list[Any]) -> pa.Array:
@@ -293,7 +295,7 @@ def _whole(numbers: pa.Array) -> pa.Array:
     return numbers.cast(pa.int64()) if exact else numbers
 
 
-def _statistical(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Array], list[str]]:
+def _statistical(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, pa.Array]]:
     """The columns of a Stata, SPSS or SAS file; codes that all have labels become those."""
     import pyreadstat
 
@@ -303,7 +305,7 @@ def _statistical(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
     header = list(about.column_names)
     wanted = header if request["wanted"] is None else [name for name in request["wanted"] if name in header]
     if not wanted:
-        return header, {}, []
+        return {"header": header, "notes": []}, {}
     if request["path"] is None:
         source.seek(0)
     data, about = reader(source, usecols=wanted, output_format="dict", **named)
@@ -313,14 +315,17 @@ def _statistical(request: Mapping[str, Any]) -> tuple[list[str], dict[str, pa.Ar
         labels = about.variable_value_labels.get(name, {})
         if labels and name not in request["codes"]:
             columns[name], missing, every = _with_labels(columns[name], labels)
-            (partly.append(f"{name} ({missing:,} of {every:,} values)") if missing else labelled.append(name))
+            if missing:
+                partly.append(f"{name} ({missing:,} of {every:,} values)")
+            elif name not in request["texts"]:
+                labelled.append(name)
     notes = []
     if labelled:
-        keep = f'to keep codes, write e.g. types = {{ {labelled[0]} = "number" }}'
+        keep = f'types = {{ {labelled[0]} = "number" }} keeps codes, "text" says that labels are meant'
         notes.append(f"value labels stand for the codes of {', '.join(labelled)}; {keep}")
     if partly:
         notes.append(f"codes are kept where some have no label: {', '.join(partly)}")
-    return header, columns, notes
+    return {"header": header, "notes": notes}, columns
 
 
 def _typed(cells: list[Any], kind: str) -> pa.Array:

@@ -55,8 +55,7 @@ def read(
     writing = Writing.of(missing_markers, decimal, thousands, date_format)
     wanted = [name for name, _ in roles.named()]
     with _readable(path):
-        codes = [name for name, kind in roles.types.items() if kind != "text"]
-        file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, codes=codes)
+        file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
         roles.check(file.header)
         columns = file.columns(wanted)
     return assemble(
@@ -89,7 +88,7 @@ class Source(Protocol):
 
 def opened(
     path: str | Path, *, separator: str | None = None, encoding: str | None = None, sheet: str | None = None,
-    wanted: Iterable[str] | None = None, codes: Iterable[str] = (),
+    wanted: Iterable[str] | None = None, types: Mapping[str, v.Kind] | None = None,
 ) -> Source:  # fmt: skip
     """The file at a path, whatever its form; only the wanted columns can be read then, by default all."""
 
@@ -103,7 +102,7 @@ def opened(
             return by_content(name, member.content, Path(member.name).suffix, member.notes)
         program = SHEET if archive else program_of(head, suffix)
         if program is not None:
-            found = Foreign.opened(name, source, program, wanted=wanted, codes=codes, sheet=sheet, encoding=encoding)
+            found = Foreign.opened(name, source, program, wanted=wanted, types=types, sheet=sheet, encoding=encoding)
             return replace(found, notes=(*notes, *found.notes))
         if head.startswith(b"PAR1") or (head and suffix.lower() in (".parquet", ".pq")):
             return Columnar.opened(name, source, notes)
@@ -211,6 +210,8 @@ def detected(path: str | Path, **reading: Any) -> Detected:
 
 def _detected(file: Source, reading: dict[str, Any]) -> Detected:
     names = [name for name in file.header if name]
+    if isinstance(file, Foreign) and file.sheet is not None:
+        reading = reading | {"sheet": file.sheet}
     if not file.infer:
         return Detected(file.header, reading, file.notes, cells=False)
     if len(set(names)) < len(names):
