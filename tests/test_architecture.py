@@ -54,6 +54,8 @@ ONLY_IN: dict[str, str] = {
     "polars": "sources core",
     "numba": "kernels",
     "scipy": "core",
+    "pyreadstat": "sources",
+    "python_calamine": "sources",  # declared by another name, python-calamine
     "sklearn": "measures",  # declared by another name, scikit-learn
 }
 ONLY_THESE: dict[str, str] = {
@@ -63,7 +65,7 @@ ONLY_THESE: dict[str, str] = {
 
 # `import jali` alone loads none of these.
 HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", "matplotlib", "scipy", "rich", "click",
-         "sklearn")  # fmt: skip
+         "sklearn", "pyreadstat", "python_calamine")  # fmt: skip
 
 # Where a module is imported whose name stands in a variable, and what may stand in it. "strings": every text of the
 # file that is the name of a module of ours counts as an import of it.

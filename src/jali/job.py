@@ -26,7 +26,8 @@ from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
 from jali.sources.assemble import Missing, roles_of
-from jali.sources.tables import read
+from jali.sources.tables import READING, read
+from jali.sources.writing import Writing
 
 if TYPE_CHECKING:
     from jali.compare.frontier import Frontier
@@ -56,6 +57,11 @@ class Job:
     domain: Domain = "declared"
     separator: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
+    missing_markers: str | Sequence[str] | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    date_format: str | None = None
     private: Path | None = None  # where the batches of an ANGEL release are kept for its holder
     spreadsheet_safe: bool = False  # whether the cells of CSV files that a spreadsheet would run are quoted
     identifier: Mapping[str, str] | Sequence[str] = ()  # dropped, unless "pseudonym" is said
@@ -75,6 +81,7 @@ class Job:
             **self._identifiers,
         )  # fmt: skip
         check_roles(roles.every(), [name for name, _ in roles.every()])
+        Writing.of(self.missing_markers, self.decimal, self.thousands, self.date_format)
         if self.pseudonym_key is not None and self.output in self.pseudonym_key.parents:
             raise InputError("the key must not lie in the folder that is published", do="choose another place")
 
@@ -87,6 +94,11 @@ class Job:
         """What the holder should know of the job: sections that its method does not use."""
         unused = [f"[{name}]" for name, given in self.sections.items() if given]
         return (f'{", ".join(unused)} is not used: method = "{self.method}"',) if unused else ()
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the files of the job are written: the options of `jali.read` of these names."""
+        return {name: getattr(self, name) for name in READING}
 
     @classmethod
     def load(cls, path: str | Path) -> Job:
@@ -121,8 +133,7 @@ class Job:
         return read(
             self.input if source is None else source,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
-            types=self.types, missing=self.missing, domain=self.domain, separator=self.separator,
-            encoding=self.encoding, **self._identifiers,
+            types=self.types, missing=self.missing, domain=self.domain, **self.reading, **self._identifiers,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:
@@ -130,7 +141,7 @@ class Job:
         return read(
             self.options["public"] if source is None else source,
             quasi=self.quasi, types={name: kind for name, kind in self.types.items() if name in self.quasi},
-            missing=self.missing, domain=self.domain, separator=self.separator, encoding=self.encoding,
+            missing=self.missing, domain=self.domain, **self.reading,
         )  # fmt: skip
 
     def _check_conceal(self) -> None:
@@ -239,8 +250,8 @@ _COLUMNS = _any('a list of column names, e.g. ["age"], or a table', _TABLE, _NAM
 _WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER))
 _ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
 _AS_THEY_ARE = (
-    "method", "person", "weights", "types", "missing", "domain", "separator", "encoding", "spreadsheet_safe",
-    "identifier", "allow", "strict",
+    "method", "person", "weights", "types", "missing", "domain", "spreadsheet_safe", "identifier", "allow", "strict",
+    *READING,
 )  # fmt: skip
 _PATHS = ("output", "private", "pseudonym_key")
 _FIELDS: dict[str, _Form] = {
@@ -250,6 +261,7 @@ _FIELDS: dict[str, _Form] = {
     "identifier": _any('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', _TEXTS, _NAMES),
     "allow": _table('a table of reasons, e.g. ward = "wards are no people"', _TEXT),
     "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
+    "missing_markers": _any('a list of texts, e.g. ["NA"], or "r", "stata" or "sas"', _TEXT, _list("", _TEXT)),
     "other": _NAMES,
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,

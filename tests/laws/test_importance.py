@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from jali.search.mondrian import mondrian
-from jali.search.items import MODES, columns_of
-from jali.search.recode import recode_groups
 
 import jali
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.publish.checks import importance_of
 from jali.search.halves import _compiled_cut, _plain_cut, people_of
+from jali.search.items import MODES, columns_of
 from jali.search.lattice.costs import METRICS
 from jali.search.lattice.lattice import Lattice
+from jali.search.mondrian import mondrian
+from jali.search.recode import recode_groups
 from oracles.importance import Weighed, WeighedReference, relative, weighed_granularity, weighed_kl
 from oracles.often import examples, seeds
 

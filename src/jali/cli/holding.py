@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @shared.reading_options
 def measure(
     *, release: Path, original: Path | None, job: Path | None, holdout: Path | None, volume: str, as_json: bool,
-    separator: str | None, encoding: str | None, **asked: Any,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
 
@@ -53,11 +53,12 @@ def measure(
     import jali
     from jali.principles.base import exact
 
-    reading = {"separator": separator, "encoding": encoding}
+    reading = shared.taken(asked)
     found, table = _compared("measure", release, original, job, **reading)
     others = None if holdout is None else shared.original_table(found, holdout, job, **reading)
     share = float(exact("volume", volume))
-    shared.tell(jali.measure(found, table, holdout=others, volume=share, **asked), as_json=as_json)
+    figures = jali.measure(found, table, holdout=others, volume=share, **asked)
+    shared.tell(figures, as_json=as_json, notes=table.notes)
 
 
 def _compared(
@@ -112,7 +113,7 @@ def attack(
         found, table, public=looked_up, sensitive=sensitive, threshold=exact("threshold", threshold),
         cases=whole_number("cases", cases, least=0), time_limit=time_limit,
     )  # fmt: skip
-    shared.tell(gallery.only("algorithm") if algorithm else gallery, as_json=as_json)
+    shared.tell(gallery.only("algorithm") if algorithm else gallery, as_json=as_json, notes=table.notes)
 
 
 @click.command()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.releases.base import Release
     from jali.search.lattice.lattice import Node
-    from jali.sources.delimited import Delimited
 
 
 @click.command()
@@ -123,6 +122,7 @@ def note_reading(table: Table) -> None:
     """What the holder of a table should know before it is published."""
     if table.dropped:
         shared.note(f"identifiers, not published: {', '.join(table.dropped)}")
+    shared.tell_notes(table)
     if table.unnamed:
         shared.note(f"not named and not published: {', '.join(table.unnamed)}")
     if table.incomplete:
@@ -156,7 +156,7 @@ def minimal(*, job: Path, as_json: bool) -> None:
     import jali
 
     loaded = shared.load_job(job)
-    nodes = jali.minimal(loaded.table(), loaded.requirement, on_step=shared.on_step())
+    nodes = jali.minimal(shared.tell_notes(loaded.table()), loaded.requirement, on_step=shared.on_step())
     if as_json:
         shared.emit([vars(node) for node in nodes])
     else:
@@ -197,7 +197,7 @@ def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts
         shared.reserve_file(output, overwrite=overwrite)
     if counts and not tree:
         raise InputError("--counts goes with --tree", do="add --tree")
-    table = loaded.table()
+    table = shared.tell_notes(loaded.table())
     found = table.hierarchy(column)
     if counts or not found.declared:
         shared.note(f"it lists the values of {column} that occur in the table: keep it as safe as the table")
@@ -259,18 +259,18 @@ k = 5
 @shared.file_options
 @shared.overwrite_option
 @shared.quiet_option
-def init(*, data: Path, output: Path, separator: str | None, encoding: str | None, overwrite: bool) -> None:
-    """Write a commented job for a CSV or Parquet file.
+def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
+    """Write a commented job for a file.
 
     It lists the columns of DATA and assigns none; it shows no row.
     """
 
     if not data.is_file():  # a pipe cannot be read again when the job is run
-        raise InputError(f"no file {data}", do="name a CSV or Parquet file")
+        raise InputError(f"no file {data}", do="name a file with a table")
     to_stdout = str(output) == "-"
     if not to_stdout:
         shared.reserve_file(output, overwrite=overwrite)
-    names = _columns(data, separator, encoding)
+    names, written = _columns(data, reading)
     folder = Path.cwd() if to_stdout else output.parent
     text = _START.format(
         job="job.toml" if to_stdout else output.name,
@@ -278,8 +278,7 @@ def init(*, data: Path, output: Path, separator: str | None, encoding: str | Non
         quasi="\n".join(f'# {_quoted(name)} = "auto"' for name in names),
         sensitive="\n".join(f"# {_quoted(name)} = true" for name in names),
     )
-    given = {"separator": separator, "encoding": encoding}
-    extra = "".join(f"{key} = {_quoted(value)}\n" for key, value in given.items() if value is not None)
+    extra = "".join(f"{key} = {_quoted(value)}\n" for key, value in written.items() if value is not None)
     text = text.replace('output = "release"\n', f'output = "release"\n{extra}', 1)
     if to_stdout:
         click.echo(text, nl=False)
@@ -288,34 +287,23 @@ def init(*, data: Path, output: Path, separator: str | None, encoding: str | Non
     shared.note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
 
 
-def _quoted(text: str) -> str:
-    """As TOML spells a text."""
+def _quoted(text: str | list[str]) -> str:
+    """As TOML spells a text, or a list of texts."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _columns(path: Path, separator: str | None, encoding: str | None) -> list[str]:
-    """The column names of a file, from its first line or its schema."""
-    from jali.sources.delimited import Delimited
-    from jali.sources.tables import parquet_columns
+def _columns(path: Path, reading: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """The column names of a file, and how it is written: as the options say, else as it was detected."""
+    from jali.sources.tables import detected
 
-    with path.open("rb") as start:
-        is_parquet = start.read(4) == b"PAR1"
-    if is_parquet:
-        return parquet_columns(path)
-    file = Delimited.opened(str(path), path, separator, encoding)
-    names = [name for name in file.header if name]
-    if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names) or _repeated(file, names):
+    found = detected(path, **reading)
+    for text in found.notes:
+        shared.note(text)
+    names = [name for name in found.header if name]
+    if found.repeats or (found.cells and any(_LIKE_DATA.fullmatch(name) for name in names)):
         do = "add a first line with a name of its own for each column"
         raise InputError(f"the first line of {path} does not look like column names", do=do)
-    return names
-
-
-def _repeated(file: Delimited, names: list[str]) -> bool:
-    """Whether a name is also a value of its column: then the first line is a person's row, and nobody's to copy."""
-    import pyarrow.compute as pc
-
-    columns = file.columns(names)
-    return any(pc.index(part.dictionary, name).as_py() >= 0 for name in names for part in columns[name].chunks)
+    return names, found.options
 
 
 def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float | int | str] | None:

@@ -106,7 +106,7 @@ def audit(
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
-    RELEASE... is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive; of several
+    RELEASE... is a folder that jali wrote, or any file that it reads together with --quasi and --sensitive; of several
     folders, releases of one table, it says what an attacker who holds them all can learn. The exit code is 3 if a
     promise of a release is broken.
     """
@@ -114,6 +114,7 @@ def audit(
 
     found: Audit | JointAudit | JointAudits
     release = releases[0]
+    notes: tuple[str, ...] = ()
     beside = public_table is not None or job is not None
     if beside and (len(releases) > 1 or release.is_file()):
         raise InputError("presence is judged for one release", do="leave --public-table and --job out")
@@ -123,16 +124,15 @@ def audit(
         found = jali.audit(list(releases))
     elif release.is_dir() or not release.exists():
         if quasi or sensitive or person:
-            raise InputError(
-                f"{release} is no file", do="--quasi, --sensitive and --person are for CSV and Parquet files"
-            )
+            raise InputError(f"{release} is no file", do="--quasi, --sensitive and --person are for files of rows")
         found = _audited(release, public_table, job, "--public-table", **reading) if beside else jali.audit(release)
     else:
         if not quasi:
             raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
-        found = jali.audit(jali.read(release, **columns, person=person, **reading))
-    shared.tell(found, as_json=as_json)
+        table = shared.tell_notes(jali.read(release, **columns, person=person, **reading))
+        found, notes = jali.audit(table), table.notes
+    shared.tell(found, as_json=as_json, notes=notes)
     _require_kept(found.kept)
 
 
@@ -267,7 +267,7 @@ def _numbers(text: str) -> list[int]:
 
 @click.command()
 @shared.release_argument
-@click.option("--public", type=PATH, metavar="FILE", help="The public table, CSV or Parquet.")
+@click.option("--public", type=PATH, metavar="FILE", help="The public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job it was published with, which names that table.")
 @shared.reading_options
 def presence(*, release: Path, public: Path | None, job: Path | None, as_json: bool, **reading: Any) -> None:

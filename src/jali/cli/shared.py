@@ -76,10 +76,23 @@ def options(*several: Callable[[Function], Function]) -> Callable[[Function], Fu
     return every
 
 
+def _markers(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str] | None:
+    """Markers from `NA,"k. A."`; an empty text is one too."""
+    return None if value is None else next(csv.reader([value], skipinitialspace=True), [])
+
+
 file_options = options(
     click.option("--separator", metavar="CHAR", help="The separator of a CSV file, by default detected."),
     click.option("--encoding", metavar="NAME", help="The encoding of a CSV file, by default UTF-8."),
-)
+    click.option("--sheet", metavar="NAME", help="The sheet of a spreadsheet, by default the first one."),
+    click.option(
+        "--missing-markers", callback=_markers, metavar="A,B,…",
+        help="What stands for a missing value: texts, or the name of a set: r, stata or sas.",
+    ),
+    click.option("--decimal", metavar="CHAR", help="The decimal mark, by default as each column shows."),
+    click.option("--thousands", metavar="CHAR", help="What groups digits, by default as each column shows."),
+    click.option("--date-format", metavar="FORMAT", help='How dates are written, e.g. "%d.%m.%Y".'),
+)  # fmt: skip
 printing_options = options(json_option, quiet_option)
 reading_options = options(printing_options, file_options, show_values_option)
 """Of commands that print figures and read a file of original rows without a job."""
@@ -89,7 +102,7 @@ new_output_option = click.option(
     "-o", "--output", type=PATH, required=True, metavar="FOLDER", help="Where the new release goes."
 )
 original_options = options(
-    click.option("--original", type=PATH, metavar="FILE", help="The table that was published, CSV or Parquet."),
+    click.option("--original", type=PATH, metavar="FILE", help="The table that was published."),
     click.option(
         "--job", type=PATH, metavar="JOB.toml", help="The job it was published with: how to read the original."
     ),
@@ -144,10 +157,11 @@ def note_formulas(columns: Iterable[str], *, safe: bool) -> None:
         note(f"texts that begin with =, +, - or @, which spreadsheets run, in {listed}; {done}")
 
 
-def tell(figures: Any, *, as_json: bool) -> None:
-    """Figures on stdout, as JSON or as they print."""
+def tell(figures: Any, *, as_json: bool, notes: Sequence[str] = ()) -> None:
+    """Figures on stdout, as JSON or as they print; the JSON has the notes of the reading too."""
     if as_json:
-        emit(figures.to_dict())
+        told = figures.to_dict()
+        emit(told | ({"notes": [*told.get("notes", ()), *notes]} if notes else {}))
     else:
         click.echo(repr(figures))
 
@@ -199,18 +213,32 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
     return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
 
 
-def load_job(path: Path, *, separator: str | None = None, encoding: str | None = None) -> Job:
-    """A job, with another separator or encoding where one is given."""
+def load_job(path: Path, **reading: Any) -> Job:
+    """A job, with the options of reading that are given in place of its own."""
     from jali.job import Job
 
-    job = Job.load(path)
-    return replace(job, separator=separator or job.separator, encoding=encoding or job.encoding)
+    given = {name: value for name, value in reading.items() if value is not None}
+    return replace(Job.load(path), **given)
+
+
+def taken(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of reading, taken out of those of a command that has others too."""
+    from jali.sources.tables import READING
+
+    return {name: options.pop(name) for name in READING}
+
+
+def tell_notes(table: Table) -> Table:
+    """The table, after a note for everything that its reading decided."""
+    for text in table.notes:
+        note(text)
+    return table
 
 
 def original_table(release: Release, original: Path | None, job: Path | None, **reading: Any) -> Table:
     """The table that a release was made from, read as its job says, else as the release describes it."""
     if job is not None:
-        return load_job(job, **reading).table(original)
+        return tell_notes(load_job(job, **reading).table(original))
     assert original is not None
     return read_like(release, original, weights=release.weight_name, **reading)
 
@@ -242,7 +270,7 @@ def read_like(release: Release, source: Path, **reading: Any) -> Table:
     domain = release.manifest.domain
     declared = [c for c in release.of_role("quasi") if c.facts and c.facts.named is not None]
     present = any(domain[column.name] == "present" for column in declared)
-    return read(source, types=kinds, domain="present" if present else "declared", **arguments)
+    return tell_notes(read(source, types=kinds, domain="present" if present else "declared", **arguments))
 
 
 # -- failures ------------------------------------------------------------------------------------------------------

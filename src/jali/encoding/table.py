@@ -357,6 +357,7 @@ class Table:
         if self.incomplete:
             dropped = "row with a missing value was" if self.incomplete == 1 else "rows with a missing value were"
             lines.append(f"  {self.incomplete:,} {dropped} dropped")
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
 

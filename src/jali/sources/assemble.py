@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,10 @@ from jali.encoding.builders import builder_of
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Role, Table, check_roles
 from jali.errors import HierarchyError, InputError, InternalError, nearest, nearest_hidden
+from jali.sources.distinct import Raw, raw, refuse_infinite
 from jali.sources.pseudonyms import Identifiers, identifiers_of, pseudonyms
+from jali.sources.writing import Cells, Writing, groups_of_three
 
-T = TypeVar("T", bound=np.number)
 Missing = Literal["keep", "drop"]
 
 
@@ -127,115 +128,6 @@ def _named(role: str, given: Mapping[str, object] | Iterable[str]) -> dict[str, 
     return named
 
 
-@dataclass(frozen=True, eq=False)
-class Raw:
-    """Distinct values (each occurs; the missing one is null) and, chunk by chunk, where each record's stands."""
-
-    distinct: pa.Array  # (values,)
-    parts: tuple[tuple[NDArray[np.integer], Ints], ...]  # indices of records, and the value of each index
-    has_rows: bool = True  # whether a record's number is a row's number; not so where an engine counted rows
-    multiplicity: Ints | None = None  # (records,) rows of each record, where an engine counted them
-
-    def codes(self, of: NDArray[T]) -> NDArray[T]:
-        """For each record the entry of an array over the distinct values: (records,)."""
-        return np.concatenate([of[value][indices] for indices, value in self.parts])
-
-    def where(self, value: int) -> str:
-        """', row 17' for the row in which a distinct value first stands."""
-        before = 0
-        for indices, number in self.parts:
-            found = np.flatnonzero(number[indices] == value)
-            if len(found) and self.has_rows:
-                return f", row {before + int(found[0]) + 1}"
-            before += len(indices)
-        return ""
-
-
-def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_rows: bool = True) -> Raw:
-    """Distinct values and codes of an Arrow column; NaN counts as missing, infinity is refused."""
-    dictionaries, chunks = [], []
-    for chunk in column.chunks or [pa.array([], column.type)]:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else _encodable(name, chunk, kind).dictionary_encode()
-        dictionary = _plain(name, encoded.dictionary, kind)
-        _refuse_broken_text(name, dictionary)
-        indices = encoded.indices
-        if indices.null_count:
-            indices = indices.cast(pa.int32()).fill_null(len(dictionary))
-        codes = indices.to_numpy()
-        occurs = np.bincount(codes, minlength=len(dictionary) + 1) > 0
-        dictionaries.append(pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]).filter(pa.array(occurs)))
-        chunks.append((codes, occurs))
-    # Categories that never occur are gone; those that repeat, within a chunk or over chunks, become one.
-    every = pa.concat_arrays(dictionaries).dictionary_encode(null_encoding="encode")
-    numbers = every.indices.to_numpy().astype(np.int64)
-    parts, at = [], 0
-    for codes, occurs in chunks:
-        value = np.zeros(len(occurs), dtype=np.int64)
-        value[occurs] = numbers[at : at + int(occurs.sum())]
-        at += int(occurs.sum())
-        parts.append((codes, value))
-    found = Raw(every.dictionary, tuple(parts), has_rows)
-    refuse_infinite(name, found, found.distinct)
-    return found
-
-
-def refuse_infinite(name: str, found: Raw, values: pa.Array) -> None:
-    """Raise InputError when one of the values, each in the place of a distinct one, is infinite."""
-    at = v.infinite(values)
-    if at is not None:
-        raise InputError(
-            f'column "{name}" holds an infinite number{found.where(at)}', do="replace it or leave it empty"
-        )
-
-
-def _refuse_broken_text(name: str, values: pa.Array) -> None:
-    """Raise InputError for bytes that a file calls text and that are none."""
-    try:
-        values.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InputError(f'column "{name}" holds text that is not valid UTF-8', do="write it again as UTF-8") from None
-
-
-def _encodable(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
-    """The values in a type that Arrow can number."""
-    of = values.type
-    if pa.types.is_string_view(of):
-        return values.cast(pa.large_string())
-    if pa.types.is_null(of):
-        return values.cast(pa.string())
-    known = (
-        pa.types.is_floating(of), pa.types.is_integer(of), pa.types.is_decimal(of), pa.types.is_boolean(of),
-        pa.types.is_string(of), pa.types.is_large_string(of), pa.types.is_date(of), pa.types.is_timestamp(of),
-    )  # fmt: skip
-    return values if any(known) else _plain(name, values, kind)
-
-
-def _plain(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
-    """Values of one of the few types that jali works with; others are refused with the reason."""
-    of = values.type
-    if pa.types.is_floating(of):
-        return v.without_signs_of_zero(values.cast(pa.float64()))
-    if pa.types.is_string(of) or pa.types.is_boolean(of) or pa.types.is_decimal(of):
-        return values
-    if pa.types.is_large_string(of) or pa.types.is_string_view(of) or pa.types.is_null(of):
-        return values.cast(pa.string())
-    if pa.types.is_date(of):
-        return values.cast(pa.date32())
-    if pa.types.is_timestamp(of):  # times are told as the clock of their own zone showed them
-        local = values if of.tz is None else pc.local_timestamp(values)
-        return local.cast(pa.timestamp("us"), safe=False)
-    try:
-        if pa.types.is_integer(of):
-            return values.cast(pa.string() if kind == "text" else pa.int64())
-        if kind == "text":
-            return values.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pass
-    what = "whole numbers beyond 64 bits" if pa.types.is_integer(of) else "values that jali cannot publish"
-    do = f'turn it into texts or numbers first, or write types={{"{name}": "text"}}'
-    raise InputError(f'column "{name}" holds {what}', got=str(of), do=do)
-
-
 LONG = 1 << 20
 """A value of more bytes is long: a few rows of them are as much text as a column can hold."""
 _WORKERS = 4  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
@@ -248,24 +140,34 @@ def assemble(
     known: list[str],
     origin: str,
     infer: bool = False,
+    writing: Writing | None = None,
     multiplicity: Ints | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Table:
-    """The Table of these columns; `infer` reads texts of a file as numbers, dates and truth values where they are."""
+    """The Table of these columns; `infer` reads texts of a file as numbers, dates and truth values where they are.
+
+    `writing` says how a file writes them, and `notes` what its reading has said so far.
+    """
     records = len(next(iter(columns.values())))
     if records == 0:
         raise InputError("the table is empty", do="give a table with at least one row")
     named = {name for name, _ in roles.every()}
+    written = writing or Writing()
+    said: dict[str, Cells] = {}
     key = roles.identifiers.key()
 
     def found(name: str) -> Raw:
-        each = raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
-        return replace(each, multiplicity=multiplicity)
+        made = raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
+        made = replace(made, distinct=written.without_markers(made.distinct), multiplicity=multiplicity)
+        if v.kind_of(made.distinct) == "text" and writing is not None:
+            said[name] = Cells(name, made.distinct, written, made.cells)
+        return made
 
     def replaced(name: str) -> Column:
         return _column(name, "identifier", own := found(name), pseudonyms(name, own.distinct, key), None)
 
     def encoded(name: str, role: Role, builder: Builder | None) -> Column:
-        return encode(name, role, found(name), builder, roles.types.get(name), infer=infer)
+        return encode(name, role, found(name), builder, roles.types.get(name), cells=said.get(name), infer=infer)
 
     with ThreadPoolExecutor(_WORKERS) as workers:
         quasi = [workers.submit(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]
@@ -277,8 +179,8 @@ def assemble(
         columns=tuple(made[name] for name in known if name in made),
         records=records,
         origin=origin,
-        person=None if roles.person is None else _person(roles.person, found(roles.person)),
-        weight=None if roles.weights is None else _weights(roles.weights, found(roles.weights)),
+        person=None if roles.person is None else _person(roles.person, found(roles.person), said),
+        weight=None if roles.weights is None else _weights(roles.weights, found(roles.weights), said),
         multiplicity=multiplicity,
         domain=roles.domain,
         unnamed=tuple(name for name in known if name not in named),
@@ -287,18 +189,36 @@ def assemble(
         dropped=roles.identifiers.dropped,
         allowed=roles.identifiers.allow,
     )
+    table = replace(table, notes=(*notes, *_said([said[name] for name in known if name in said], table)))
     if roles.missing == "drop":
         table = _complete(table, roles)
     return _people_are_rows(table)
 
 
-def encode(name: str, role: Role, found: Raw, builder: Builder | None, kind: v.Kind | None, *, infer: bool) -> Column:
-    """A column with its domain and hierarchy."""
+def _said(columns: list[Cells], table: Table) -> Iterator[str]:
+    """What reading the columns decided or left open."""
+    for cells in columns:
+        yield from cells.notes
+    if not any(cells.options.get("decimal") == "," for cells in columns):
+        return
+    numbers = {column.name for column in table.columns if column.kind == "number"}
+    for cells in columns:  # 1.500 in a file that writes 17,5 elsewhere
+        if cells.column in numbers and not cells.options and groups_of_three(cells.texts):
+            yield (
+                f'column "{cells.column}": "." before three digits is read as a decimal point, but other columns have '
+                f'a decimal comma; write decimal = "," and thousands = "." if it groups digits'
+            )
+
+
+def encode(
+    name: str, role: Role, found: Raw, builder: Builder | None, kind: v.Kind | None, *, cells: Cells | None, infer: bool
+) -> Column:
+    """A column with its domain and hierarchy; `cells` are those of a file whose values are texts."""
     values = found.distinct
     if kind is not None:
-        values = _as_kind(name, found, kind)
-    elif infer and not (builder is not None and builder.reads_text):
-        values = v.inferred(values)
+        values = _as_kind(name, found, kind, cells)
+    elif infer and cells is not None:
+        values = cells.as_text() if builder is not None and builder.reads_text else cells.read()
     if builder is not None:
         values = builder.typed(name, values)
     refuse_infinite(name, found, values)
@@ -343,18 +263,26 @@ def _refuse_too_much_text(name: str, domain: pa.Array, codes: NDArray[np.integer
     raise InputError(what, do="leave the column out, or shorten its values")
 
 
-def _as_kind(name: str, found: Raw, kind: v.Kind) -> pa.Array:
+def _as_kind(name: str, found: Raw, kind: v.Kind, cells: Cells | None) -> pa.Array:
     """The distinct values as the kind the caller asked for; the error says which row stands against it."""
+    if cells is not None and kind != "text":
+        typed = cells.dates() if kind == "date" else None
+        typed = cells.read() if typed is None else typed
+        if v.kind_of(typed) == kind:
+            return typed
+        cells.notes.clear()
     try:
         return v.as_kind(name, found.distinct, kind)
     except InputError as problem:
-        for at in range(len(found.distinct)):
-            try:
-                v.as_kind(name, found.distinct.slice(at, 1), kind)
-            except InputError:
-                value = found.distinct[at].as_py()
-                raise InputError(problem.what + found.where(at), do=problem.do, value=value) from None
-        raise
+        cells = cells or Cells(name, found.distinct, Writing(), found.cells)
+        wrong = np.flatnonzero(cells.misfits(kind)).tolist() if v.kind_of(found.distinct) == "text" else []
+        if not wrong:
+            raise InputError(problem.what, do=cells.hint or problem.do) from None
+        others = int(found.cells()[wrong].sum()) - 1
+        more = "" if not others else " and 1 other cell" if others == 1 else f" and {others:,} other cells"
+        value = found.distinct[wrong[0]].as_py()
+        what = f"{problem.what}{found.where(wrong[0])}{more}"
+        raise InputError(what, do=cells.hint or problem.do, value=value) from None
 
 
 def _complete(table: Table, roles: Roles) -> Table:
@@ -386,13 +314,15 @@ def _again(column: Column, builder: Builder | None, multiplicity: Ints | None) -
     return _column(column.name, column.role, found, values, builder)
 
 
-def _person(name: str, found: Raw) -> Ints:
+def _person(name: str, found: Raw, said: Mapping[str, Cells]) -> Ints:
     blank = found.distinct.is_null()
     if v.kind_of(found.distinct) == "text":
         blank = pc.or_(blank, pc.equal(found.distinct, "").fill_null(True))
     at = int(pc.index(blank, True).as_py())
     if at >= 0:
         raise InputError(f'person column "{name}" is empty{found.where(at)}', do="give every row a person")
+    if name in said:
+        said[name].as_text()  # a text that often marks a missing value would be one person
     return found.codes(np.arange(len(found.distinct), dtype=np.int64))
 
 
@@ -404,9 +334,10 @@ def _people_are_rows(table: Table) -> Table:
     return replace(table, person=None) if once else table
 
 
-def _weights(name: str, found: Raw) -> Floats:
-    values = v.numbers(found.distinct)
-    if values is None or v.kind_of(found.distinct) == "date":
+def _weights(name: str, found: Raw, said: Mapping[str, Cells]) -> Floats:
+    typed = said[name].read() if name in said else found.distinct
+    values = v.numbers(typed)
+    if values is None or v.kind_of(typed) == "date":
         raise InputError(
             f'weights column "{name}" must hold numbers', do="name a column of numbers, or leave weights out"
         )

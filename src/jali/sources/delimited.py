@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 from collections.abc import Iterator
@@ -18,11 +19,21 @@ from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
 
 _SEPARATORS = (",", ";", "\t", "|")
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
+)  # fmt: skip
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BLOCK = 1 << 24
 _HEAD = 1 << 20
+_NOT_IN_CP1252 = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
+
+
+class EncodingError(InputError):
+    """The bytes of a file are no text of its encoding; `encoding` is one that they fit, if any is known."""
+
+    encoding: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,19 +46,22 @@ class Delimited:
     encoding: str
     separator: str
     header: list[str]
+    notes: tuple[str, ...] = ()
+    infer: bool = True
 
     @classmethod
-    def opened(cls, name: str, source: Path | bytes, separator: str | None, encoding: str | None) -> Delimited:
+    def opened(
+        cls, name: str, source: Path | bytes, separator: str | None, encoding: str | None, notes: tuple[str, ...] = ()
+    ) -> Delimited:
         """What the beginning of the file tells; what the caller says goes first."""
         with _open(source, None) as file:
             start = file.read(4)
         packed = next((p for mark, p in _PACKED if start.startswith(mark)), None)
         with _open(source, packed) as file:
             head = file.read(_HEAD)
-        if head.startswith(b"PK\x03\x04"):
-            raise InputError(f"{name} is a ZIP archive or a spreadsheet", do="save it as CSV or unpack it first")
         encoding = _encoding(name, encoding or next((e for mark, e in _MARKS if head.startswith(mark)), "utf-8"))
-        text = head.decode(encoding, errors="ignore").removeprefix("\ufeff")
+        escape = "surrogateescape" if encoding in ("utf-8", "ascii") else "ignore"
+        text = head.decode(encoding, errors=escape).removeprefix("\ufeff")
         if not text.strip():
             raise InputError(f"{name} is empty", do="give a CSV file with a header and at least one row")
         separator = detect_separator(text) if separator is None else separator
@@ -55,7 +69,42 @@ class Delimited:
             raise InputError("the separator of a CSV file is one character", got=repr(separator))
         with any_length():
             header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
-        return cls(name, source, packed, encoding, separator, header)
+        made = cls(name, source, packed, encoding, separator, header, notes)
+        if any(_broken(column) or "\0" in column for column in header):  # zeros: another encoding, or no text at all
+            raise made._undecodable("the header", "")
+        return made
+
+    def _undecodable(self, where: str, more: str) -> EncodingError:
+        """What is to be said of bytes that are no text; it names an encoding where the bytes of the file tell."""
+        found = self.likely_encoding()
+        do = _ENCODING
+        if found is not None:
+            do = f'pass encoding="{found}" (--encoding {found}; encoding = "{found}" in a job), which its bytes fit'
+        what = f"{self.name}: {where} is not valid {self.encoding}{more}"
+        if found is None and "\0" in "".join(self.header):
+            what, do = f"{self.name} is no CSV file: its header holds bytes of zero", "save it as CSV"
+        problem = EncodingError(what, do=do)
+        problem.encoding = found
+        return problem
+
+    def likely_encoding(self) -> str | None:
+        """An encoding that the bytes fit and Western files have; None where they are UTF-8 or fit none."""
+        counts = np.zeros(256, dtype=np.int64)
+        decoder, even, is_utf8 = codecs.getincrementaldecoder("utf-8")(), 0, True
+        for block in self._bytes():
+            letters = np.frombuffer(block, dtype=np.uint8)
+            counts += np.bincount(letters, minlength=256)
+            even += int(np.count_nonzero(letters[::2] == 0))  # blocks have an even number of bytes
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError:
+                is_utf8 = False
+        zeros = int(counts[0])
+        if zeros > counts.sum() // 4 and 10 * min(even, zeros - even) < zeros:
+            return "utf-16-be" if 2 * even > zeros else "utf-16-le"  # every other byte of Latin letters is zero
+        if is_utf8 or zeros:
+            return None
+        return "latin-1" if counts[list(_NOT_IN_CP1252)].any() else "cp1252"
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The wanted columns as dictionaries of text: every value keeps the form it has in the file."""
@@ -123,24 +172,38 @@ class Delimited:
                 raise InputError(what, do="close it, or double it where it is part of the value") from None
 
     def _why(self, wanted: list[str]) -> InputError:
-        """Which row of the file is broken, without showing what stands in it."""
+        """Which row of the file is broken, and how many are, without showing what stands in them."""
         places = [self.header.index(name) for name in wanted]
-        try:
-            with any_length():
-                for number, row in enumerate(self._rows(strict=False)):
-                    where = f"row {number}" if number else "the header"
-                    if len(row) != len(self.header):
-                        return InputError(
-                            f"{self.name}: {where} has {len(row)} fields",
-                            got=f"{len(self.header)} in the header",
-                            do="correct the row or pass separator= (--separator)",
-                        )
-                    if any("\udc80" <= letter <= "\udcff" for at in places for letter in row[at]):
-                        return InputError(f"{self.name}: {where} is not valid {self.encoding}", do=_ENCODING)
-        except (csv.Error, UnicodeError):
-            pass
+        ragged, broken, rows = [], [], 0
+        with any_length(), contextlib.suppress(csv.Error, UnicodeError):
+            for number, row in enumerate(self._rows(strict=False)):
+                rows = number
+                if len(row) != len(self.header):
+                    ragged.append((number, len(row)))
+                elif any(_broken(row[at]) for at in places):
+                    broken.append(number)
+        if ragged and (not broken or ragged[0][0] < broken[0]):
+            number, fields = ragged[0]
+            more = "" if len(ragged) == 1 else f", and {len(ragged) - 1:,} more do not fit either"
+            what = f"{self.name}: {_row(number)} has {fields} fields{more}"
+            do = "correct the row or pass separator= (--separator)"
+            return InputError(what, got=f"{len(self.header)} in the header", do=do)
+        if broken:
+            more = "" if len(broken) == 1 else f", nor are {len(broken) - 1:,} more"
+            return self._undecodable(_row(broken[0]), more)
+        if not rows:
+            return InputError("the table is empty", do="give a table with at least one row")
         do = "check separator= and encoding= (--separator and --encoding)"
         return InputError(f"{self.name} cannot be read as CSV", do=do)
+
+
+def _row(number: int) -> str:
+    return f"row {number}" if number else "the header"
+
+
+def _broken(text: str) -> bool:
+    """Whether a text holds bytes that are no letters of its encoding."""
+    return any("\udc80" <= letter <= "\udcff" for letter in text)
 
 
 def _open(source: Path | bytes, packed: str | None) -> Any:

@@ -1,16 +1,18 @@
-"""Tables from CSV and Parquet files and from frames: pandas, Polars, PyArrow, lazy frames whose engine counts."""
+"""Tables from files of any form and from frames: pandas, Polars, PyArrow, lazy frames whose engine counts."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -19,7 +21,10 @@ from jali.encoding import values as v
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
-from jali.sources.delimited import Delimited
+from jali.sources.delimited import Delimited, EncodingError
+from jali.sources.distinct import raw
+from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
+from jali.sources.writing import Cells, Writing, agreed
 
 
 def read(
@@ -35,31 +40,103 @@ def read(
     domain: Domain = "declared",
     separator: str | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
+    missing_markers: str | Iterable[str] | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    date_format: str | None = None,
     identifier: Mapping[str, object] | Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
 ) -> Table:
-    """Read a table about people from a CSV or Parquet file ("-" reads CSV from standard input).
+    """Read a table about people from a file ("-" reads CSV from standard input).
 
-    Columns that are not named, and identifiers that are dropped, are not even decoded. Separator, compression and
-    encoding (by its mark) are detected.
+    CSV, also packed or the one file of a ZIP archive, Parquet, Excel, ODS, Stata, SPSS and SAS. Columns that are not
+    named, and identifiers that are dropped, are not even decoded. What the file does not say is detected, each in its
+    own column, and noted.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
+    writing = Writing.of(missing_markers, decimal, thousands, date_format)
+    wanted = [name for name, _ in roles.named()]
+    with _readable(path):
+        file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
+        roles.check(file.header)
+        columns = file.columns(wanted)
+    return assemble(
+        columns, roles, known=file.header, origin="arrow", infer=file.infer, writing=writing, notes=file.notes
+    )
+
+
+READING = ("separator", "encoding", "sheet", "missing_markers", "decimal", "thousands", "date_format")
+"""The options of `read` that say how a file is written; jobs and commands have options of the same names."""
+
+
+class Source(Protocol):
+    """A file that is open: the names of its columns, and their values."""
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns, in their order."""
+
+    @property
+    def infer(self) -> bool:
+        """Whether its texts may be numbers, dates and truth values."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What opening it decided."""
+
+    def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
+        """The values of the columns of these names."""
+
+
+def opened(
+    path: str | Path, *, separator: str | None = None, encoding: str | None = None, sheet: str | None = None,
+    wanted: Iterable[str] | None = None, types: Mapping[str, v.Kind] | None = None,
+) -> Source:  # fmt: skip
+    """The file at a path, whatever its form; only the wanted columns can be read then, by default all."""
+
+    def by_content(name: str, source: Path | bytes, suffix: str, notes: tuple[str, ...]) -> Source:
+        head = source[:_HEAD] if isinstance(source, bytes) else _head(source)
+        archive = is_archive(head)
+        member = unpacked(name, source) if archive else None
+        if member is not None and is_archive(member.content) and unpacked(name, member.content) is not None:
+            raise InputError(f"{name} is an archive of an archive", do="unpack it first")
+        if member is not None:
+            return by_content(name, member.content, Path(member.name).suffix, member.notes)
+        program = SHEET if archive else program_of(head, suffix)
+        if program is not None:
+            found = Foreign.opened(name, source, program, wanted=wanted, types=types, sheet=sheet, encoding=encoding)
+            return replace(found, notes=(*notes, *found.notes))
+        if head.startswith(b"PAR1") or (head and suffix.lower() in (".parquet", ".pq")):
+            return Columnar.opened(name, source, notes)
+        return Delimited.opened(name, source, separator, encoding, notes)
+
     if str(path) == "-":
         data = drained("standard input", lambda: sys.stdin.buffer.read(1 << 20))
-        return _read_csv("standard input", data, roles, separator, encoding)
+        return by_content("standard input", data, "", ())
     path = path_of(path)
-    try:
+    with _readable(path):
         if path.is_dir():
-            raise InputError(f"{path} is a folder", do="name a CSV or Parquet file")
-        if not is_regular(path):  # a pipe can be read only once; a missing file says so here
-            return _read_csv(str(path), content(path), roles, separator, encoding)
-        with path.open("rb") as file:
-            head = file.read(4)
-        if head == b"PAR1" or (head and path.suffix.lower() in (".parquet", ".pq")):
-            return _read_parquet(path, roles)
-        return _read_csv(str(path), path, roles, separator, encoding)
+            raise InputError(f"{path} is a folder", do="name a file")
+        source = path if is_regular(path) else content(path)  # a pipe can be read only once
+        return by_content(str(path), source, path.suffix, ())
+
+
+_HEAD = 64  # bytes that tell a form
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
+
+
+@contextmanager
+def _readable(path: str | Path) -> Iterator[None]:
+    """Turn what the system says of a file into an InputError."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(f"no file {path}", do="check the path") from None
     except PermissionError:
@@ -70,37 +147,96 @@ def read(
         ) from None
 
 
-def _read_parquet(path: Path, roles: Roles) -> Table:
-    with _readable_parquet(path):
-        schema = pq.read_schema(path)
-        roles.check(list(schema.names))
-        wanted = [name for name, _ in roles.named()]
-        texts = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            table = file.read(columns=wanted)
-    columns = {name: table[name] for name in wanted}
-    return assemble(columns, roles, known=list(schema.names), origin="arrow")
+@dataclass(frozen=True)
+class Columnar:
+    """A Parquet file, whose columns have types."""
+
+    name: str
+    source: Path | pa.Buffer
+    schema: pa.Schema
+    header: list[str]
+    notes: tuple[str, ...] = ()
+    infer: bool = False
+
+    @classmethod
+    def opened(cls, name: str, source: Path | bytes, notes: tuple[str, ...] = ()) -> Columnar:
+        """What the end of the file tells."""
+        place = source if isinstance(source, Path) else pa.py_buffer(source)
+        with _readable_parquet(name):
+            schema = pq.read_schema(_stream(place))
+            return cls(name, place, schema, list(schema.names), notes)  # a name that is no text is seen here
+
+    def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
+        """The wanted columns; texts come as dictionaries."""
+        with _readable_parquet(self.name):
+            texts = [name for name in wanted if pa.types.is_string(self.schema.field(name).type)]
+            with pq.ParquetFile(_stream(self.source), read_dictionary=texts) as file:
+                table = file.read(columns=wanted)
+        return {name: table[name] for name in wanted}
 
 
-def parquet_columns(path: Path) -> list[str]:
-    """The column names of a Parquet file."""
-    with _readable_parquet(path):
-        return list(pq.read_schema(path).names)
+def _stream(source: Path | pa.Buffer) -> Any:
+    return source if isinstance(source, Path) else pa.BufferReader(source)
 
 
 @contextmanager
-def _readable_parquet(path: Path) -> Iterator[None]:
+def _readable_parquet(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
-        raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
+        raise InputError(f"{name} is not a readable Parquet file", do="write it again") from None
 
 
-def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | None, encoding: str | None) -> Table:
-    file = Delimited.opened(name, source, separator, encoding)
-    roles.check(file.header)
-    table = file.columns([column for column, _ in roles.named()])
-    return assemble(table, roles, known=file.header, origin="arrow", infer=True)
+@dataclass(frozen=True)
+class Detected:
+    """What a file shows of itself: its columns, how it is written, and what is to be said about that."""
+
+    header: list[str]
+    options: dict[str, Any]  # of READING, as given, else as every column agrees
+    notes: tuple[str, ...] = ()
+    cells: bool = True  # whether the names are cells, as in CSV files and spreadsheets
+    repeats: bool = False  # whether a name stands twice, or is a value of its column too: then it may be a person's
+
+
+def detected(path: str | Path, **reading: Any) -> Detected:
+    """How a file is written, from all its rows; what is given is not looked for."""
+    place = {name: reading[name] for name in ("separator", "encoding", "sheet")}
+    with _readable(path):
+        try:
+            return _detected(opened(path, **place, wanted=None), reading)
+        except EncodingError as problem:
+            if problem.encoding is None or reading["encoding"] is not None:
+                raise
+            fits = {"encoding": problem.encoding}
+        found = _detected(opened(path, **place | fits), reading)
+        said = f'encoding = "{fits["encoding"]}", which the bytes of the file fit'
+        return replace(found, options=found.options | fits, notes=(said, *found.notes))
+
+
+def _detected(file: Source, reading: dict[str, Any]) -> Detected:
+    names = [name for name in file.header if name]
+    if isinstance(file, Foreign) and file.sheet is not None:
+        reading = reading | {"sheet": file.sheet}
+    if not file.infer:
+        return Detected(file.header, reading, file.notes, cells=False)
+    if len(set(names)) < len(names):
+        return Detected(file.header, reading, file.notes, repeats=True)
+    said = {name: reading[name] for name in READING[3:]}
+    raws = {name: raw(name, column) for name, column in file.columns(names).items()}
+    texts = {name: found for name, found in raws.items() if v.kind_of(found.distinct) == "text"}
+
+    def read_as(options: dict[str, Any]) -> tuple[list[Cells], list[pa.Array]]:
+        writing = Writing.of(**options)
+        cells = [Cells(n, writing.without_markers(found.distinct), writing, found.cells) for n, found in texts.items()]
+        return cells, [each.read() for each in cells]
+
+    columns, values = read_as(said)
+    options = said | agreed(columns, said)
+    if not all(one.type == other.type for one, other in zip(values, read_as(options)[1], strict=True)):
+        options = said  # what one column shows is wrong for another: each goes on to show it by itself
+    repeats = any(pc.index(found.distinct, name).as_py() >= 0 for name, found in texts.items())
+    notes = [note for each in columns for note in each.notes]
+    return Detected(file.header, reading | options, (*file.notes, *notes), repeats=repeats)
 
 
 _COUNT = "rows counted by jali"
