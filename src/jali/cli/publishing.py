@@ -122,7 +122,6 @@ def note_reading(table: Table) -> None:
     """What the holder of a table should know before it is published."""
     if table.dropped:
         shared.note(f"identifiers, not published: {', '.join(table.dropped)}")
-    shared.tell_notes(table)
     if table.unnamed:
         shared.note(f"not named and not published: {', '.join(table.unnamed)}")
     if table.incomplete:
