@@ -206,6 +206,7 @@ output = "release"
 # person = "…"        # whose row it is, where a person has several
 # weights = "…"       # survey weights
 # other = ["…"]       # columns to publish untouched
+# identifier = ["…"]  # names, record numbers and the like: never published
 
 # A column that is named nowhere never leaves the building. Uncomment each one that is to be published, once.
 

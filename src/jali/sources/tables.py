@@ -38,6 +38,7 @@ def read(
     identifier: Mapping[str, object] | Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
+    missing_is_value: Iterable[str] = (),
 ) -> Table:
     """Read a table about people from a CSV or Parquet file ("-" reads CSV from standard input).
 
@@ -45,6 +46,7 @@ def read(
     encoding (by its mark) are detected.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     if str(path) == "-":
         data = drained("standard input", lambda: sys.stdin.buffer.read(1 << 20))
@@ -120,12 +122,14 @@ def table(
     identifier: Mapping[str, object] | Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
+    missing_is_value: Iterable[str] = (),
 ) -> Table:
     """A table about people from a pandas, Polars or PyArrow frame, or any lazy frame that narwhals understands.
 
     A lazy frame (a DuckDB relation, a Spark frame) counts its distinct rows itself; only those come here.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words

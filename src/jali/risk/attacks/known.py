@@ -5,7 +5,7 @@ A part is a set of slots. That all parts of a cut hold says nothing more, since 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from jali.core.arrays import Bools, Ints
 from jali.encoding.table import Table
 from jali.principles import DistinctDiversity, KAnonymity, Safety
-from jali.principles.base import Principle, exact
+from jali.principles.base import Principle, exact, least_people
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.search.gate import Trace, recorded
@@ -56,10 +56,6 @@ def known_of(release: Release, table: Table, only: Ints) -> Known | str:
         return found
     facts = (FACTS,) if any(isinstance(p, Safety) and p.k > 0 for p in release.principles) else ()
     return Known(found.group, found.clauses, (*found.least, *facts))
-
-
-def _least(principles: Iterable[Principle]) -> int:
-    return max(principle.least_size() for principle in principles)
 
 
 def _parts(number: Ints, group: Ints, size: Ints, least: int) -> tuple[Ints, ...] | None:
@@ -145,6 +141,8 @@ def _surely_hold(lattice: Lattice, hidden: Bools, people: int) -> bool:
         if not isinstance(principle, DistinctDiversity):
             return False
         cells = principle.cells(counts)
+        if cells.column.unknown is not None:  # some of them may have no value
+            return False
         n = np.sort(cells.n[cells.group == 0])[::-1]
         if int(n[: principle.l - 1].sum()) >= people:
             return False
@@ -201,7 +199,7 @@ def _from_trace(
         return "what follows where groups overlap or are shown alike, in a large table"
     f = table.frequencies
     size = np.bincount(f.combination, f.people, minlength=f.combinations).astype(np.int64)
-    least, clauses = _least(principles), []
+    least, clauses = least_people(principles, f.counts(np.zeros(f.combinations, dtype=np.int64), 1)), []
     for one in trace.verdicts:
         if one.held or one.of == "node":
             continue
