@@ -60,9 +60,20 @@ def sensitive_figures(sizes: Sizes, cells: Cells, whole: Counter[Any], order: li
     """What groups give away of one sensitive column; `order` are its values where their order means something.
 
     Where people have several values, that is what the worst choice of one value for each gives away. Where the people
-    of the whole table are not known, there is no closeness to it.
+    of the whole table are not known, there is no closeness to it. None is the missing value, which is no value: who has
+    it is not looked at, and where people have several values those are who surely have another one.
     """
-    groups = [(size, [n for n in cells[group].values() if n], cells[group]) for group, size in sizes.items()]
+    seen = {group: Counter({v: n for v, n in cells[group].items() if n and v is not None}) for group in sizes}
+    known = {g: max(size - cells[g][None], *seen[g].values(), 0) for g, size in sizes.items()}
+    whole = Counter({v: n for v, n in whole.items() if v is not None})
+    order = None if order is None else [v for v in order if v is not None]
+    groups = [(size, list(seen[group].values()), seen[group]) for group, size in known.items() if size]
+    if not groups:
+        nobody = {"groups": 0, "people": 0}
+        return {
+            "distinct_l": 0, "entropy_l": 0.0, "recursive_c": {}, "t": None, "t_ordered": None, "largest_share": 0.0,
+            "homogeneous": nobody, "nearly_homogeneous": nobody,
+        }  # fmt: skip
     choices = [choice for size, counts, _ in groups for choice in fitting(counts, size)]
     fewest = min(distinct_values(choice) for choice in choices)
     values = list(whole)
