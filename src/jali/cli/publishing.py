@@ -18,6 +18,7 @@ from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.job import Job
     from jali.releases.base import Release
     from jali.search.lattice.lattice import Node
     from jali.sources.delimited import Delimited
@@ -55,8 +56,7 @@ def publish(
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
     whole or not at all. With --auto the job's own method does not matter.
     """
-    loaded = shared.load_job(job)
-    loaded = replace(loaded, strict=strict or loaded.strict)
+    loaded = _asked(job, strict=strict, dry_run=dry_run)
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
@@ -94,6 +94,14 @@ def publish(
         shared.note_formulas(release.formula_columns(), safe=safe)
     if dry_run:
         shared.note("a dry run: nothing was written")
+
+
+def _asked(job: Path, *, strict: bool, dry_run: bool) -> Job:
+    """The job; a dry run leaves no new key of pseudonyms behind."""
+    loaded = shared.load_job(job)
+    key = loaded.pseudonym_key
+    kept = None if dry_run and key is not None and not key.exists() else key
+    return replace(loaded, strict=strict or loaded.strict, pseudonym_key=kept)
 
 
 def _noted(table: Table, release: Release, *, strict: bool) -> list[str]:
