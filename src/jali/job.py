@@ -68,6 +68,7 @@ class Job:
     allow: Mapping[str, str] = field(default_factory=dict)  # why columns that look like identifiers are published
     pseudonym_key: Path | None = None  # the private file of the key that pseudonyms are made with
     strict: bool = False  # whether a note is an error
+    missing_is_value: Sequence[str] = ()  # sensitive columns in which a missing value counts as one
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -78,7 +79,7 @@ class Job:
             raise InputError("private is for ANGEL releases", got=f'method = "{self.method}"', do="leave it out")
         roles = roles_of(
             self.quasi, self.sensitive, self.other, self.person, self.weights, self.types, self.missing, self.domain,
-            **self._identifiers,
+            **self._more,
         )  # fmt: skip
         check_roles(roles.every(), [name for name, _ in roles.every()])
         Writing.of(self.missing_markers, self.decimal, self.thousands, self.date_format)
@@ -86,14 +87,14 @@ class Job:
             raise InputError("the key must not lie in the folder that is published", do="choose another place")
 
     @property
-    def _identifiers(self) -> Mapping[str, Any]:
-        return {"identifier": self.identifier, "allow": self.allow, "pseudonym_key": self.pseudonym_key}
+    def _more(self) -> Mapping[str, Any]:
+        return {name: getattr(self, name) for name in ("identifier", "allow", "pseudonym_key", "missing_is_value")}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the holder should know of the job: sections that its method does not use."""
-        unused = [f"[{name}]" for name, given in self.sections.items() if given]
-        return (f'{", ".join(unused)} is not used: method = "{self.method}"',) if unused else ()
+        unused = ", ".join(f"[{name}]" for name, given in self.sections.items() if given)
+        return (f'{unused} is not used: method = "{self.method}"',) if unused else ()
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -133,7 +134,7 @@ class Job:
         return read(
             self.input if source is None else source,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
-            types=self.types, missing=self.missing, domain=self.domain, **self.reading, **self._identifiers,
+            types=self.types, missing=self.missing, domain=self.domain, **self.reading, **self._more,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:
@@ -158,14 +159,12 @@ class Job:
         from jali.publish.checks import refuse_notes
 
         options = {key: value for key, value in self.options.items() if key != "public"}
-        conceals = self.method == "conceal"
-        required = () if conceals else self.requirement
+        asked = self.public() if self.method == "conceal" else self.requirement
         table = self.table() if table is None else table
         method: Callable[..., Release] = getattr(jali, METHODS[self.method])
-        made = method(table, self.public() if conceals else required, on_step=on_step, **options)
+        made = method(table, asked, on_step=on_step, **options)
         made = made.with_notes(self.notes) if self.notes else made
-        if self.strict:
-            refuse_notes((*table.notes, *made.notes))
+        refuse_notes((*table.notes, *made.notes) if self.strict else ())
         return made
 
     def frontier(self, table: Table | None = None, *, on_step: Step | None = None, **changes: Any) -> Frontier:
@@ -251,7 +250,7 @@ _WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER
 _ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
 _AS_THEY_ARE = (
     "method", "person", "weights", "types", "missing", "domain", "spreadsheet_safe", "identifier", "allow", "strict",
-    *READING,
+    "missing_is_value", *READING,
 )  # fmt: skip
 _PATHS = ("output", "private", "pseudonym_key")
 _FIELDS: dict[str, _Form] = {
@@ -262,7 +261,7 @@ _FIELDS: dict[str, _Form] = {
     "allow": _table('a table of reasons, e.g. ward = "wards are no people"', _TEXT),
     "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
     "missing_markers": _any('a list of texts, e.g. ["NA"], or "r", "stata" or "sas"', _TEXT, _list("", _TEXT)),
-    "other": _NAMES,
+    **dict.fromkeys(("other", "missing_is_value"), _NAMES),
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,
     "principles": _list("tables with two brackets each, [[principles]]", _TABLE),

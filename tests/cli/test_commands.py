@@ -83,6 +83,21 @@ def test_a_dry_run_writes_nothing(ward: Any) -> None:
     assert ward.names() == before
 
 
+def test_a_key_of_pseudonyms_is_made_once_and_not_by_a_dry_run(ward: Any) -> None:
+    """The key is private; the same one makes the same pseudonyms."""
+    more = 'output = "out"\nidentifier = { name = "pseudonym" }\npseudonym_key = "key"\n'
+    ward.edit("job.toml", 'output = "out"\n', more)
+    assert ward.jali("publish", "job.toml", "--dry-run").exit_code == 0
+    assert "key" not in ward.names()
+    found = []
+    for folder in ("one", "two"):
+        assert ward.jali("publish", "job.toml", "-o", folder).exit_code == 0
+        found.append(set(jali.load(folder).frame("arrow")["name"].to_pylist()))
+    assert found[0] == found[1]
+    assert len(found[0]) == 12
+    assert (ward / "key").stat().st_mode & 0o077 == 0
+
+
 def test_publish_elsewhere_as_parquet(ward: Any) -> None:
     """-o goes before the job's output; --format parquet writes Parquet."""
     result = ward.jali("publish", "job.toml", "-o", "deep/er", "--format", "parquet")

@@ -16,19 +16,23 @@ from hypothesis import strategies as st
 
 import jali
 from jali.encoding.identifiers import named_like, suspicion
+from jali.job import Job
 from jali.sources.pseudonyms import pseudonyms
 
 NAMED = {
-    "name": "name Name first_name LastName full_name surname patient_name Vorname Nachname Familienname Geburtsname "
+    "name": "name Name first_name LastName fname full_name surname patient_name Vorname Nachname Familienname "
+    "Geburtsname "
     "Name_des_Patienten nom prénom nom_de_famille nom_naissance nombre apellido1 Apellidos nombre_paciente cognome "
     "voornaam sobrenome",
     "address": "address home_address street HouseNumber Adresse Anschrift Straße Hausnr. rue dirección domicilio calle "
     "indirizzo",
     "e-mail": "email E-Mail e_mail mail email_address courriel correo_electronico Mailadresse",
-    "phone": "phone PhoneNumber mobile telephone Telefon Handynummer Rufnummer téléphone num_portable teléfono móvil",
+    "phone": "phone PhoneNumber phonenumber TelNr mobile telephone Telefon Handynummer Rufnummer téléphone "
+    "num_portable teléfono móvil",
     "social-security number": "SSN social_security_no nino national_id Sozialversicherungsnummer SV-Nummer steuer_id "
     "nir numéro_de_sécurité_sociale insee DNI nif numero_seguridad_social codice_fiscale",
-    "record number": "id MRN patient_id PatientID record_no case_number nhs_number uuid passport Patientennummer "
+    "record number": "id MRN patient_id patientid PatientID userid record_no case_number nhs_number uuid passport "
+    "Patientennummer "
     "Fallnummer Aktenzeichen Matrikelnummer numero_dossier matricule identifiant_patient id_paciente historia_clinica "
     "expediente nhc",
     "IBAN": "IBAN account_number bank_account Kontonummer compte_bancaire cuenta_bancaria credit_card",
@@ -40,7 +44,8 @@ UNNAMED = (
     "age sex zip postcode city country country_name product_name hospital_name drug_name education education-num "
     "occupation marital-status relationship native-country capital-gain hours-per-week income salary-class disease "
     "diagnosis icd10 ward hospital_id region_id department date_of_birth admitted length_of_stay phone_type has_email "
-    "email_domain mobile_score cell_count weight Geburtsdatum Geschlecht Familienstand Beruf Postleitzahl Diagnose "
+    "email_domain mobile_score cell_count covid_test grid_cell valid casino plaid weight Geburtsdatum Geschlecht "
+    "Familienstand Beruf Postleitzahl Diagnose "
     "Gewicht Größe date_naissance sexe profession code_postal ville poids taille fecha_nacimiento sexo provincia "
     "municipio profesion peso altura platelets latent_class longevity mailing_list_size namespace notation address_type"
 )
@@ -327,11 +332,11 @@ k = 2
 """
 
 
-def _job(folder: Path, more: str = "", section: str = "") -> jali.job.Job:
+def _job(folder: Path, more: str = "", section: str = "") -> Job:
     lines = [f"{10 + i % 2},{'flu' if i % 3 else 'cold'},p{i}" for i in range(12)]
     (folder / "people.csv").write_text("\n".join(["zip,ill,pid", *lines]))
     (folder / "job.toml").write_text(JOB.format(more=more, section=section))
-    return jali.job.Job.load(folder / "job.toml")
+    return Job.load(folder / "job.toml")
 
 
 def test_a_section_that_the_method_ignores_is_noted_and_strict_refuses(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_texts_that_look_alike_stay_apart(tmp_path: Path) -> None:
     for form in ("csv", "parquet"):
         loaded = jali.load(release.save(tmp_path / form, format=form))  # type: ignore[arg-type]
         assert Counter(loaded.frame("arrow")["s"].to_pylist()) == Counter(odd)
-        assert jali.audit(loaded).distinct_l == len(odd)
+        assert jali.audit(loaded).distinct_l == len(odd) - 1  # the missing one is no value
 
 
 # What was promised, from the files alone.

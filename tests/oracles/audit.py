@@ -22,11 +22,23 @@ def keeps(principle: Principle, sizes: Sizes, cells: Cells, whole: Counter[Any])
     return all(_keeps(principle, size, cells.get(group, Counter()), whole) for group, size in sizes.items())
 
 
+def known(size: int, cells: Counter[Any]) -> tuple[int, Counter[Any]]:
+    """A group without those whose value is missing, None: who is left, and their values.
+
+    Where people have several values, those are counted who surely have one that is known.
+    """
+    seen = Counter({value: n for value, n in cells.items() if n and value is not None})
+    return max(size - cells[None], *seen.values(), 0), seen
+
+
 def _keeps(principle: Principle, size: int, cells: Counter[Any], whole: Counter[Any]) -> bool:
-    counts = [n for n in cells.values() if n]
+    if isinstance(principle, jali.KAnonymity):
+        return size >= principle.k
+    size, cells = known(size, cells)
+    counts = list(cells.values())
+    if not counts:
+        return True  # nobody's value is known
     match principle:
-        case jali.KAnonymity():
-            return size >= principle.k
         case jali.DistinctDiversity():
             return len(counts) >= principle.l
         case jali.EntropyDiversity():
@@ -36,7 +48,7 @@ def _keeps(principle: Principle, size: int, cells: Counter[Any], whole: Counter[
         case jali.RecursiveDiversity():
             return needed_c(counts, principle.l) < Fraction(str(principle.c))
         case jali.TCloseness():
-            values = list(whole)
+            values = [value for value in whole if value is not None]
             distance = equal_closeness([cells[v] for v in values], [whole[v] for v in values])
             return distance <= Fraction(str(principle.t))
     raise AssertionError(principle)
@@ -60,9 +72,19 @@ def sensitive_figures(sizes: Sizes, cells: Cells, whole: Counter[Any], order: li
     """What groups give away of one sensitive column; `order` are its values where their order means something.
 
     Where people have several values, that is what the worst choice of one value for each gives away. Where the people
-    of the whole table are not known, there is no closeness to it.
+    of the whole table are not known, there is no closeness to it. None is the missing value, which is no value: who has
+    it is not looked at, and where people have several values those are who surely have another one.
     """
-    groups = [(size, [n for n in cells[group].values() if n], cells[group]) for group, size in sizes.items()]
+    left = [known(size, cells[group]) for group, size in sizes.items()]
+    whole = Counter({v: n for v, n in whole.items() if v is not None})
+    order = None if order is None else [v for v in order if v is not None]
+    groups = [(size, list(seen.values()), seen) for size, seen in left if size]
+    if not groups:
+        nobody = {"groups": 0, "people": 0}
+        return {
+            "distinct_l": 0, "entropy_l": 0.0, "recursive_c": {}, "t": None, "t_ordered": None, "largest_share": 0.0,
+            "homogeneous": nobody, "nearly_homogeneous": nobody,
+        }  # fmt: skip
     choices = [choice for size, counts, _ in groups for choice in fitting(counts, size)]
     fewest = min(distinct_values(choice) for choice in choices)
     values = list(whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import jali
 from jali import disclosure
 from jali.core.arrays import Ints
+from jali.principles.counts import Sensitive
 from jali.search.items import Columns
 from oracles.often import repeated
 from red_team import attackers, dealing, halving
@@ -25,6 +27,22 @@ ODD = (0, 0, 2, 2, 6, 6, 7)
 def test_nobody_learns_more_than_is_published(pair: tuple[str, str]) -> None:
     """A few tables of each pair, with the bits known, unknown and replayed."""
     assert attack(pair, 1, range(3)).is_clean
+
+
+@pytest.mark.parametrize("principle", [principle for method, principle in PAIRS if method == "angelize, halves"])
+def test_nobody_learns_more_of_a_known_value_where_others_are_missing(
+    principle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Halves keep the promises about those whose value is known: the last value of each table is the missing one."""
+    plain = Values.sensitive.fget
+
+    def with_missing(values: Values) -> tuple[Sensitive, ...]:
+        (column,) = plain(values)
+        return (replace(column, labels=(*column.labels[:-1], None), unknown=values.joint - 1),)
+
+    monkeypatch.setattr(Values, "sensitive", property(with_missing))
+    for method in ("partition", "angelize, halves"):
+        assert attack((method, principle), 1, range(3)).is_clean
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from jali.errors import InputError
 
 if TYPE_CHECKING:
     from jali.encoding.table import Table
+    from jali.job import Job
     from jali.releases.base import Release
     from jali.search.lattice.lattice import Node
 
@@ -54,8 +55,7 @@ def publish(
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
     whole or not at all. With --auto the job's own method does not matter.
     """
-    loaded = shared.load_job(job)
-    loaded = replace(loaded, strict=strict or loaded.strict)
+    loaded = _asked(job, strict=strict, dry_run=dry_run)
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
@@ -93,6 +93,14 @@ def publish(
         shared.note_formulas(release.formula_columns(), safe=safe)
     if dry_run:
         shared.note("a dry run: nothing was written")
+
+
+def _asked(job: Path, *, strict: bool, dry_run: bool) -> Job:
+    """The job; a dry run leaves no new key of pseudonyms behind."""
+    loaded = shared.load_job(job)
+    key = loaded.pseudonym_key
+    kept = None if dry_run and key is not None and not key.exists() else key
+    return replace(loaded, strict=strict or loaded.strict, pseudonym_key=kept)
 
 
 def _noted(table: Table, release: Release, *, strict: bool) -> list[str]:
@@ -223,6 +231,7 @@ output = "release"
 # person = "…"        # whose row it is, where a person has several
 # weights = "…"       # survey weights
 # other = ["…"]       # columns to publish untouched
+# identifier = ["…"]  # names, record numbers and the like: never published
 
 # A column that is named nowhere never leaves the building. Uncomment each one that is to be published, once.
 

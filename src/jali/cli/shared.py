@@ -263,8 +263,12 @@ def read_like(release: Release, source: Path, **reading: Any) -> Table:
     from jali.measures.holder import builders
     from jali.sources.tables import read
 
-    sensitive = [column.name for column in release.of_role("sensitive")]
-    arguments = {"quasi": builders(release), "sensitive": sensitive} | reading
+    own = release.of_role("sensitive")
+    valued = [
+        c.name for c in own if c.judged is not None and None in c.judged[0].labels and c.judged[0].unknown is None
+    ]
+    arguments = {"quasi": builders(release), "sensitive": [column.name for column in own]} | reading
+    arguments["missing_is_value"] = [name for name in valued if name in arguments["sensitive"]]
     wanted = {*arguments["quasi"], *arguments["sensitive"]}
     kinds = {column.name: column.kind for column in release.columns if column.name in wanted}
     domain = release.manifest.domain

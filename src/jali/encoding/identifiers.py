@@ -22,6 +22,8 @@ DISTINCT = 0.9
 """More distinct values than this share of the people are close to unique."""
 RARE = 0.5
 """Codes of one shape are close to unique where there are more of them than this share of the people."""
+MANY = 100_000
+"""This number of values that are close to unique are refused as such: what else they look like would take seconds."""
 MOST = 0.5
 """A form of values that also occurs by chance must be that of this share of the distinct values."""
 
@@ -43,16 +45,16 @@ def suspicion(name: str, values: pa.Array, people: int) -> Suspicion | None:
     kind = v.kind_of(known)
     if kind == "boolean" or len(known) == 0 or (len(known) <= 2 and people >= 10):
         return None
-    texts = v.texts(known)
     named = named_like(name)
-    if named is not None and _can_be(named, kind, texts):
+    if named is not None and _can_be(named, kind, v.texts(known)):
         return Suspicion(named, f"its name is that of {_AN[named]}")
-    formed = _formed_like(texts, people) if kind == "text" else None
-    if formed is not None:
-        return formed
+    unique = None
     if people >= PEOPLE and len(known) > DISTINCT * people:
-        return Suspicion("close to unique", f"more than {DISTINCT:.0%} of its values are distinct")
-    if kind != "date" and people >= PEOPLE and len(known) > RARE * people and _one_shape(texts, kind):
+        unique = Suspicion("close to unique", f"more than {DISTINCT:.0%} of its values are distinct")
+    formed = _formed_like(known, people) if kind == "text" and (unique is None or len(known) < MANY) else None
+    if formed is not None or unique is not None:
+        return formed or unique
+    if kind != "date" and people >= PEOPLE and len(known) > RARE * people and _one_shape(v.texts(known), kind):
         return Suspicion("close to unique", "its values are codes of one shape that few people share")
     return None
 
@@ -123,7 +125,7 @@ _RULES: tuple[tuple[Class, str], ...] = (
     ),
     (
         "name",
-        "firstname|lastname|surname|fullname|forename|middlename|givenname|familyname|maidenname|nickname|username|"
+        "firstname|lastname|fname|lname|surname|fullname|forename|middlename|givenname|familyname|maidenname|nickname|username|"
         "vorname|vornamen|nachname|nachnamen|familienname|geburtsname|zuname|rufname|patientenname|prenom|prenoms|"
         "apellido|apellidos|cognome|sobrenome|voornaam|achternaam|initials|initialen; =name|names|nom|noms|nombre|"
         "nombres|nome|naam; nom famille|naissance|usage|jeune; "
@@ -162,6 +164,8 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 _KNOWN = _rules()
+_VOCABULARY = frozenset(word for rule in _KNOWN for either in rule.words for word in either)
+_ENDS = ("id", "nr", "no", "number", "nummer", "name", "address", "adresse")
 _ABOUT = (
     "type typ tipo has is flag known missing status count score domain available consent validity valid quality source "
     "provider model brand plan country city region state opt hat anzahl art"
@@ -190,12 +194,21 @@ def named_like(name: str) -> Class | None:
     """
     words = words_of(name)
     words = ["email", *words[2:]] if words[:2] == ["e", "mail"] else words
+    words = [part for word in words for part in _apart(word)]
     words = [
         word for word in words if word not in ("de", "del", "la", "le", "el", "des", "du", "of", "the", "der", "d")
     ]
     if set(words) & {*_ABOUT.split()}:
         return None
     return next((rule.kind for rule in _KNOWN if rule.fits(words)), None)
+
+
+def _apart(word: str) -> list[str]:
+    """A word that is written together, in its two parts, where both are words of the rules: patientid, phonenumber."""
+    for end in _ENDS:
+        if word.endswith(end) and word not in _VOCABULARY and word.removesuffix(end) in _VOCABULARY:
+            return [word.removesuffix(end), end]
+    return [word]
 
 
 def _can_be(named: Class, kind: v.Kind, texts: pa.Array) -> bool:

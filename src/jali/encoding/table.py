@@ -132,6 +132,7 @@ class Column:
     codes: NDArray[np.integer]  # (records,)
     hierarchy: Hierarchy | None = None
     judges_groups: bool = False  # whether a sensitive column is judged by the hierarchy's first level
+    missing_is_value: bool = False  # whether promises about a sensitive column count a missing value as one
 
     @property
     def kind(self) -> v.Kind:
@@ -165,7 +166,7 @@ class Column:
         ordered = self.kind in ("number", "date") or self.declared
         if self.hierarchy is None:
             labels = tuple(self.labels.to_pylist())
-            return Sensitive(self.name, labels, ordered), np.arange(len(labels), dtype=np.int64)
+            return self._judged(labels, ordered), np.arange(len(labels), dtype=np.int64)
         level = 1 if self.judges_groups else 0
         nodes = self.hierarchy.maps[level]
         used, first, rank = np.unique(nodes, return_index=True, return_inverse=True)
@@ -175,7 +176,11 @@ class Column:
         above = (m[first[order]].astype(np.int64) for m in self.hierarchy.maps[level + 1 :])
         labels = tuple(self.hierarchy.levels[level].labels.take(pa.array(used[order])).to_pylist())
         tree = (np.arange(len(order), dtype=np.int64), *above)
-        return Sensitive(self.name, labels, ordered, tree), position[rank.reshape(-1)]
+        return self._judged(labels, ordered, tree), position[rank.reshape(-1)]
+
+    def _judged(self, labels: tuple[str | None, ...], ordered: bool, tree: tuple[Ints, ...] = ()) -> Sensitive:
+        unknown = None if self.missing_is_value or None not in labels else labels.index(None)
+        return Sensitive(self.name, labels, ordered, tree, unknown)
 
 
 @dataclass(frozen=True, eq=False)

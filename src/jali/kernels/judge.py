@@ -19,7 +19,21 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Ints
 from jali.kernels.jit import inner
 from jali.kernels.worst_case import safe_alone
-from jali.principles.rules import CLOSENESS, COLUMN, DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, SAFETY, SIZE, L, P, Q
+from jali.principles.rules import (
+    CLOSENESS,
+    COLUMN,
+    DISTINCT,
+    ENTROPY,
+    KIND,
+    LARGEST,
+    RECURSIVE,
+    SAFETY,
+    SIZE,
+    UNKNOWN,
+    L,
+    P,
+    Q,
+)
 
 __all__ = [
     "Desk",
@@ -51,7 +65,7 @@ class Work(NamedTuple):
     place: NDArray[np.int32]  # (columns, combinations)
     column: Ints  # (5, columns): whether it has a tree, its width, its values, where its nodes begin, its importance
     node: Ints  # (2, …): nodes, and the leaves under them; see Columns
-    rule: Ints  # (5, rules), bound, counted, reference: see Rules
+    rule: Ints  # (6, rules), bound, counted, reference: see Rules
     bound: NDArray[np.float64]
     counted: Bools
     reference: Ints
@@ -85,40 +99,48 @@ def holds(work: Work, desk: Desk, n: Ints, size: int) -> bool:  # noqa: PLR0912 
             if not safe_alone(n[c], seen[c, : kinds[c]], size, work.rule[L, r], work.bound[r], p, q):
                 return False
             continue
+        unknown, known = work.rule[UNKNOWN, r], size
+        if unknown >= 0:
+            for i in range(kinds[c]):  # what was not seen in this group may still be there from another
+                known -= n[c, unknown] if seen[c, i] == unknown else 0
+        if known == 0:
+            continue
         distinct, largest, moved, surprise = 0, 0, 0, 0.0
         table = work.reference[c].sum() if kind == CLOSENESS else 0
         for i in range(kinds[c]):
             v = seen[c, i]
             people = n[c, v]
-            if people == 0:
+            if people == 0 or v == unknown:
                 continue
             distinct += 1
             if work.counted[r, v]:
                 largest = max(largest, people)
             if kind == ENTROPY:
-                surprise -= people / size * log(people / size)
+                surprise -= people / known * log(people / known)
             elif kind == CLOSENESS:
-                moved += max(people * table - size * work.reference[c, v], 0)
+                moved += max(people * table - known * work.reference[c, v], 0)
         if kind == DISTINCT and distinct < p:
             return False
-        if kind == LARGEST and largest * q > size * p:
+        if kind == LARGEST and largest * q > known * p:
             return False
         if kind == ENTROPY and surprise < work.bound[r]:
             return False
-        if kind == CLOSENESS and moved * q > size * table * p:
+        if kind == CLOSENESS and moved * q > known * table * p:
             return False
-        if kind == RECURSIVE and largest * q >= _tail(n[c], seen[c, : kinds[c]], size, work.rule[L, r]) * p:
+        if kind == RECURSIVE and largest * q >= _tail(n[c], seen[c, : kinds[c]], known, work.rule[L, r], unknown) * p:
             return False
     return True
 
 
 @inner
-def _tail(n: Ints, seen: Ints, size: int, l: int) -> int:
-    """r_l + r_l+1 + …, counts in descending order: everybody without the l - 1 largest counts."""
+def _tail(n: Ints, seen: Ints, size: int, l: int, unknown: int) -> int:
+    """r_l + r_l+1 + …, counts in descending order: everybody who is known without the l - 1 largest counts."""
     above, out = size + 1, 0  # counts of at least `above` are out already
     while out < l - 1:
         largest = equal = 0
         for v in seen:
+            if v == unknown:
+                continue
             if largest < n[v] < above:
                 largest, equal = n[v], 0
             equal += n[v] == largest

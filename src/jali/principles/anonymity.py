@@ -110,12 +110,13 @@ class AlphaAnonymity(ColumnPrinciple):
         return exact("alpha", self.alpha)
 
     def level(self, counts: Counts) -> Floats:
-        share = self._largest(self.cells(counts)) / np.maximum(counts.size, 1)
+        cells = self.cells(counts)
+        share = self._largest(cells) / np.maximum(cells.size, 1)
         return np.where((counts.size < self.k) & (counts.size > 0), np.inf, share)
 
     def judge(self, counts: Counts) -> Bools:
-        largest = self._largest(self.cells(counts))
-        return (counts.size >= self.k) & at_most(largest, self._alpha, counts.size)
+        cells = self.cells(counts)
+        return (counts.size >= self.k) & at_most(self._largest(cells), self._alpha, cells.size)
 
     def _largest(self, cells: Cells) -> Ints:
         """People of each group who have its most frequent value, among those that matter: (groups,)."""
@@ -157,7 +158,8 @@ class AlphaAnonymity(ColumnPrinciple):
         return Expected(share, at_most_bound(self.alpha))
 
     def shortfall(self, whole: Counts) -> str:
-        share = show(float(self._largest(self.cells(whole)).max(initial=0)) / max(int(whole.size.sum()), 1))
+        cells = self.cells(whole)
+        share = show(float(self._largest(cells).max(initial=0)) / max(int(cells.size.sum()), 1))
         return f"({self.alpha}, {self.k})-anonymity cannot be met: in the whole table one value has a share of {share}"
 
 

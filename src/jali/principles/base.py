@@ -160,9 +160,13 @@ class Principle(ABC):
         """The principle that judges a column: itself, or the one that it wraps."""
         return self
 
+    def judged_groups(self, counts: Counts) -> Bools:
+        """Which groups have people in whom there is something to judge: (groups,)."""
+        return counts.size > 0
+
     def worst(self, counts: Counts) -> float:
         """The weakest level of any group that has people in it."""
-        level = self.level(counts)[counts.size > 0]
+        level = self.level(counts)[self.judged_groups(counts)]
         if len(level) == 0:
             return math.nan
         return float(level.min() if self.better == "higher" else level.max())
@@ -273,6 +277,15 @@ def hold(principles: Iterable[Principle], counts: Counts) -> Bools:
     for principle in principles:
         verdict &= principle.holds(counts)
     return verdict
+
+
+def least_people(principles: Iterable[Principle], whole: Counts) -> int:
+    """No group of fewer people can hold: lets searches skip early. `whole` has the columns that are judged.
+
+    Where values are missing, a group in which nobody's value is known holds, unless its people are too few.
+    """
+    missing = any(column.unknown is not None for column in whole.sensitive)
+    return max((p.company() if missing else p.least_size() for p in principles), default=1)
 
 
 def exact(name: str, value: object) -> Fraction:

@@ -124,7 +124,7 @@ def earth_moved(cells: Cells, distance: Distance) -> tuple[Any, int, Any]:
     Python integers take over where 64 bits might not be enough. (groups,), scalar, (groups,).
     """
     table = int(cells.reference.sum())
-    scale = {"equal": 1, "ordered": len(cells.column) - 1, "hierarchical": len(cells.column.tree) - 1}[distance]
+    scale = {"equal": 1, "ordered": cells.column.judged - 1, "hierarchical": len(cells.column.tree) - 1}[distance]
     wide = int(cells.total.max(initial=0)) * table * (scale + 1) >= 2**62
     total = cells.total.astype(object) if wide else cells.total
     if distance == "ordered":
@@ -190,7 +190,7 @@ def _add(group: Ints, amount: Any, like: Any) -> Any:
 def _moved_shares(apart: Floats, column: Sensitive, distance: Distance) -> Floats:
     """The earth mover's distance of each row of shares from the whole table; `apart` is their difference: (rows,)."""
     if distance == "ordered":
-        return np.asarray(np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(len(column) - 1, 1))
+        return np.asarray(np.abs(np.cumsum(apart, axis=1)).sum(axis=1) / max(column.judged - 1, 1))
     if distance == "equal":
         return np.asarray(np.abs(apart).sum(axis=1) / 2)
     moved = np.zeros(len(apart))

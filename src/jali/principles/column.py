@@ -95,8 +95,20 @@ class ColumnPrinciple(Principle):
     sensitive: str | None
 
     def cells(self, counts: Counts) -> Cells:
-        """Groups × values of the column that is judged."""
-        return counts.cells(self.sensitive, asked_by=type(self).__name__)
+        """Groups × values of the column that is judged, of the people whose value is known."""
+        return counts.known(self.sensitive, asked_by=type(self).__name__)
+
+    def holds(self, counts: Counts) -> Bools:
+        """Whether each group keeps the promise; where nobody's value is known there is nothing to learn: (groups,)."""
+        nobody = (self.cells(counts).size == 0) & (counts.size >= self.company())
+        verdict: Bools = self.judge(counts) | nobody | (counts.size == 0)
+        return verdict
+
+    def judged_groups(self, counts: Counts) -> Bools:
+        """Which groups have somebody whose value is known, or too few people: (groups,)."""
+        few = (counts.size > 0) & (counts.size < self.company())
+        found: Bools = (self.cells(counts).size > 0) | few
+        return found
 
     def check(self, whole: Counts) -> None:
         column = whole.column(self.sensitive, asked_by=repr(self))
@@ -118,6 +130,9 @@ class ColumnPrinciple(Principle):
         """
         for parameter in self.label_fields:
             for label in getattr(self, parameter):
+                if label is None and parameter != "dont_care" and all(column.unknown is not None for column in columns):
+                    what = f"{parameter} of {type(self).__name__} names the missing value, which is no value"
+                    raise InputError(what, do=f'write missing_is_value=["{columns[0].name}"] when reading the table')
                 if not any(label in column.labels for column in columns):
                     named = "the missing value" if label is None else f'"{label}"'
                     where = " or ".join(f'"{column.name}"' for column in columns)
@@ -143,11 +158,11 @@ def mask(column: Sensitive, labels: tuple[Label, ...]) -> Bools:
 
 def check_values(column: Sensitive, name: str, least: object, exactly: Fraction) -> None:
     """Raise InputError when more values are asked for than the column has."""
-    if exactly > len(column):
-        values = f"{len(column)} value{'' if len(column) == 1 else 's'}"
+    if exactly > column.judged:
+        values = f"{column.judged} value{'' if column.judged == 1 else 's'}"
         raise InputError(
             f'{name} = {least} is larger than the number of values of "{column.name}" ({values})',
-            do=f"choose {name} of at most {len(column)}",
+            do=f"choose {name} of at most {column.judged}",
         )
 
 

@@ -21,9 +21,15 @@ class Sensitive:
     labels: tuple[str | None, ...]  # (values,) None is the missing value
     ordered: bool = False  # whether the order of the values means anything
     tree: tuple[Ints, ...] = ()  # tree[level][value] → node; level 0 the values, the last a single root
+    unknown: int | None = None  # the missing value, where it is no value to be judged
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def judged(self) -> int:
+        """How many values are judged: all, but for a missing one that is none."""
+        return len(self.labels) - (self.unknown is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +144,27 @@ class Counts:
             )
         return self._known_cells[column.name]
 
+    def known(self, name: str | None = None, *, asked_by: str = "a principle") -> Cells:
+        """Groups × values of one sensitive column as promises see them: of the people whose value is known.
+
+        Where somebody has several rows, a group's people who are surely known are counted: those who have no missing
+        value, or those of its most frequent value, if these are more. Fewer people are never judged more kindly.
+        """
+        every = self.cells(name, asked_by=asked_by)
+        unknown, column = every.column.unknown, every.column.name
+        if unknown is None:
+            return every
+        if column not in self._cells_of_known:
+            inside = every.value != unknown
+            group, value, n = every.group[inside], every.value[inside], every.n[inside]
+            size = every.size - exactly_added(every.group, np.where(inside, 0, every.n), self.groups)
+            np.maximum.at(size, group, n)
+            reference = np.where(np.arange(len(every.reference)) == unknown, 0, every.reference)
+            self._cells_of_known[column] = Cells(
+                self.groups, group, value, n, size, every.column, reference, every.several
+            )
+        return self._cells_of_known[column]
+
     def reference(self, name: str) -> Ints:
         """How many people of the whole published table have each value of a column: (values,)."""
         column = self.column(name)
@@ -157,6 +184,10 @@ class Counts:
 
     @cached_property
     def _known_cells(self) -> dict[str, Cells]:
+        return {}
+
+    @cached_property
+    def _cells_of_known(self) -> dict[str, Cells]:
         return {}
 
     def _cells(self, column: Sensitive) -> tuple[Ints, Ints, Ints]:

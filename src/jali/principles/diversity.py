@@ -128,8 +128,8 @@ class DistinctDiversity(ColumnPrinciple):
         object.__setattr__(self, "l", count("l", self.l, example="3"))
 
     def level(self, counts: Counts) -> Floats:
-        distinct = np.diff(concentrated(self.cells(counts)).start)
-        return np.where(counts.size > 0, distinct, np.inf)
+        cells = self.cells(counts)
+        return np.where(cells.size > 0, np.diff(concentrated(cells).start), np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         return np.diff(concentrated(self.cells(counts)).start) >= self.l
@@ -185,11 +185,11 @@ class FrequencyDiversity(ColumnPrinciple):
     def level(self, counts: Counts) -> Floats:
         cells = self.cells(counts)
         largest = cells.largest(cells.n)
-        return np.where(counts.size > 0, counts.size / np.maximum(largest, 1), np.inf)
+        return np.where(cells.size > 0, cells.size / np.maximum(largest, 1), np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         cells = self.cells(counts)
-        return at_most(cells.largest(cells.n), 1 / self._l, counts.size)
+        return at_most(cells.largest(cells.n), 1 / self._l, cells.size)
 
     @property
     def bound(self) -> str:
@@ -256,7 +256,7 @@ class EntropyDiversity(ColumnPrinciple):
         for chosen, of in worst_choices(cells, dont_care):
             reached = adjusted_perplexity(chosen, dont_care) if dont_care.any() else perplexity(chosen)
             np.minimum.at(level, of, reached)
-        return np.where(counts.size > 0, level, np.inf)
+        return np.where(cells.size > 0, level, np.inf)
 
     def judge(self, counts: Counts) -> Bools:
         return np.log(self.level(counts)) >= math.log(self.l) - ENTROPY_TOLERANCE

@@ -154,7 +154,7 @@ class RecursiveDiversity(ColumnPrinciple):
         return Expected(
             lambda rows: self._needed_c(rows, column),
             lambda levels, tie: np.asarray(levels < float(self.c) * (1 - tie)),
-            "ratios" if self.l == len(column) > 1 and not self.protected else "shares",
+            "ratios" if self.l == column.judged > 1 and not self.protected else "shares",
             None if self.names_values else self.l,
         )
 

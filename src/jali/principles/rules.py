@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints
-from jali.principles.base import Principle
+from jali.principles.base import Principle, least_people
 from jali.principles.column import ColumnPrinciple, mask
 from jali.principles.counts import Counts
 
 SIZE, DISTINCT, LARGEST, ENTROPY, RECURSIVE, CLOSENESS, SAFETY = range(7)
 """What a rule compares: see `kernels.holds`."""
 
-KIND, COLUMN, P, Q, L = range(5)
+KIND, COLUMN, P, Q, L, UNKNOWN = range(6)
 """The rows of `Rules.rule`."""
 
 _WIDEST = 2**62
@@ -26,7 +26,8 @@ _WIDEST = 2**62
 class Rules(NamedTuple):
     """Rules side by side; each compares whole numbers, p and q being numerator and denominator of its parameter."""
 
-    rule: Ints  # (5, rules): what it compares, the judged column, p, q, the l of recursive diversity or k
+    rule: Ints  # (6, rules): what it compares, the judged column, p, q, the l of recursive diversity or k, and the
+    #             missing value of the column where that is no value, else -1
     bound: NDArray[np.float64]  # (rules,) the least entropy or ratio
     counted: Bools  # (rules, values) which values matter for the largest
     reference: Ints  # (columns, values) people of the whole table who have each value
@@ -57,13 +58,16 @@ def rules_of(principles: Sequence[Principle], whole: Counts, *, joint: bool = Fa
             return None
         column = 0
         if isinstance(principle, ColumnPrinciple):
-            name = whole.column(principle.sensitive).name
+            judged = whole.column(principle.sensitive)
+            if judged.unknown is not None and any(rule.kind == SAFETY for rule in rules):
+                return None  # the kernels know no groups in which nobody's value is known
+            name = judged.name
             names += [] if name in names else [name]
             column = names.index(name)
         rows += [(rule, column) for rule in rules]
     if not all(_fits(rule, int(whole.n.sum())) for rule, _ in rows):
         return None
-    return _laid_out(rows, names, whole, max((p.least_size() for p in principles), default=1), joint=joint)
+    return _laid_out(rows, names, whole, least_people(principles, whole), joint=joint)
 
 
 def _fits(rule: Rule, people: int) -> bool:
@@ -84,14 +88,18 @@ def _laid_out(
     judged += [np.arange(len(whole.joint))] if joint else []
     reference = np.zeros((max(len(judged), 1), values), dtype=np.int64)
     for index, name in enumerate(names):
-        reference[index, : len(columns[index])] = whole.reference(name)
+        reference[index, : len(columns[index])] = whole.known(name).reference
     counted = np.ones((len(rows), values), dtype=bool)
     for index, (rule, column) in enumerate(rows):
         if rule.named:
             counted[index, : len(columns[column])] = mask(columns[column], rule.named)
-    terms = [(rule.kind, column, rule.ratio.numerator, rule.ratio.denominator, rule.l) for rule, column in rows]
+    missing = [-1 if column.unknown is None else column.unknown for column in columns] or [-1]
+    terms = [
+        (rule.kind, column, rule.ratio.numerator, rule.ratio.denominator, rule.l, missing[column])
+        for rule, column in rows
+    ]
     rules = Rules(
-        rule=np.ascontiguousarray(np.array(terms, dtype=np.int64).reshape(-1, 5).T),
+        rule=np.ascontiguousarray(np.array(terms, dtype=np.int64).reshape(-1, 6).T),
         bound=np.array([rule.bound for rule, _ in rows], dtype=np.float64),
         counted=counted,
         reference=reference,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, steps
+from jali.core.arrays import Bools, Floats, Ints, exactly_added, steps
 from jali.principles.counts import Cells
 
 AT_ONCE = 1 << 18
@@ -35,7 +35,7 @@ NEVER = 1e300
 class Buckets:
     """Groups as the worst case sees them: how many people, and how often their most frequent values occur."""
 
-    size: Ints  # (groups,) at least 1
+    size: Ints  # (groups,)
     top: Ints  # (ranks, groups) the largest counts in descending order, 0 where a group has fewer values
 
     def __len__(self) -> int:
@@ -47,19 +47,19 @@ class Buckets:
 
 
 def of_cells(cells: Cells, ranks: int) -> Buckets:
-    """Groups of sparse counts; every group must have people in it."""
+    """Groups of sparse counts."""
     return of_sparse(cells.group, cells.n, cells.groups, ranks)
 
 
 def of_sparse(group: Ints, n: Ints, groups: int, ranks: int) -> Buckets:
-    """Groups of counts above 0, sorted by group, every group with at least one."""
+    """Groups of counts above 0, sorted by group."""
     order = np.lexsort((-n, group))
     start = np.searchsorted(group, np.arange(groups))
     rank = np.arange(len(group)) - start[group]
     inside = rank < ranks
     top = np.zeros((ranks, groups), dtype=np.int64)
     top[rank[inside], group[inside]] = n[order][inside]
-    return Buckets(np.add.reduceat(n, start), top)
+    return Buckets(exactly_added(group, n, groups), top)
 
 
 def of_matrix(counts: NDArray[np.integer], ranks: int) -> Buckets:
@@ -103,8 +103,12 @@ def _least_false(buckets: Buckets, most: int) -> Floats:
 
 
 def targeted(free: Floats, buckets: Buckets) -> Floats:
-    """The vectors with the target: f(1 … k + 1) · n / n(s₀), from f(0 … k + 1): (k + 1, groups)."""
-    return np.asarray(free[1:] * (buckets.size / buckets.top[0]), dtype=np.float64)
+    """The vectors with the target: f(1 … k + 1) · n / n(s₀), from f(0 … k + 1): (k + 1, groups).
+
+    A group in which nobody's value is known has no target.
+    """
+    often = np.divide(buckets.size, buckets.top[0], out=np.full(len(buckets), NEVER), where=buckets.top[0] > 0)
+    return np.asarray(free[1:] * often, dtype=np.float64)
 
 
 # -- the semiring -------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     name, l = dealing(drivers, whole, table.rows)
     column, judged = table[name].sensitive()
     values = judged[table[name].codes]
-    bucket = deal(values, kept_by(drivers, column, values, l), fresh_order(table.rows))
+    bucket = deal(values, kept_by(drivers, column, values, l), fresh_order(table.rows), unknown=column.unknown)
     step(table.rows, table.rows)
     return _Grouped(bucket)
 

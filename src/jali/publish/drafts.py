@@ -280,8 +280,9 @@ def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
     name, l = dealing(required, whole, table.records)
     if l < 2:
         raise InputError("no promise says how many different values a batch needs", do="give a FrequencyDiversity(l)")
-    column = table[name]
-    assigned = Assigned.of_records(table, deal(column.sensitive()[1][column.codes], l, fresh_order(table.records)))
+    column, judged = table[name].sensitive()
+    values, order = judged[table[name].codes], fresh_order(table.records)
+    assigned = Assigned.of_records(table, deal(values, l, order, unknown=column.unknown))
     broken = [repr(p) for p in required if not bool(p.holds(assigned.counts()).all())]
     if broken:
         ways = 'use batches="partition" or "curve"'

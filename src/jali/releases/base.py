@@ -22,7 +22,7 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.summary import ATTACKER, NOT_COVERED, an, column_line, cut
+from jali.releases.summary import ATTACKER, NOT_COVERED, UNKNOWN, an, column_line, cut, of_known, some_unknown
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -261,7 +261,8 @@ class Release(ABC):
     def promised(self, principle: Principle) -> str:
         """What a promise means for this kind of release, in one plain sentence without a full stop."""
         assumed = self.manifest.method.get("pdf_assumes")
-        return principle.promise() if assumed is None else f"if {assumed}, {principle.promise()}"
+        text = principle.promise() + of_known(self, principle)
+        return text if assumed is None else f"if {assumed}, {text}"
 
     def told(self) -> dict[str, Any]:
         """What the manifest says of the whole release, its promises as they hold for this kind."""
@@ -276,7 +277,8 @@ class Release(ABC):
     def limits(self) -> tuple[str, ...]:
         """What no promise speaks of, whatever an attacker knows of people: the algorithm, and other releases."""
         known = str(self.manifest.method.get("known_algorithm", NOT_COVERED[1]))
-        return NOT_COVERED[2:] if self.transparent else (known, *NOT_COVERED[2:])
+        others = (*NOT_COVERED[2:], *((UNKNOWN,) if some_unknown(self) else ()))
+        return others if self.transparent else (known, *others)
 
     @property
     def not_covered(self) -> tuple[str, ...]:

@@ -149,17 +149,21 @@ def facts_of(told: Mapping[str, Any]) -> LevelFacts | GroupFacts:
 
 def judged_dict(sensitive: Sensitive) -> dict[str, Any]:
     """What the manifest says of the values that a sensitive column is judged by."""
+    missing = {"missing_is_value": sensitive.unknown is None} if None in sensitive.labels else {}
     return {
         "ordered": sensitive.ordered,
         "judged_values": list(sensitive.labels),
         "judged_tree": [level.tolist() for level in sensitive.tree],
+        **missing,
     }
 
 
 def judged_of(name: str, told: Mapping[str, Any], of_node: Sequence[int]) -> Judged:
     """The judged values in a manifest, and that of each node; a ValueError where a node's value is not among them."""
     tree = tuple(np.asarray(level, dtype=np.int64) for level in told["judged_tree"])
-    sensitive = Sensitive(name, tuple(told["judged_values"]), told["ordered"], tree)
+    labels = tuple(told["judged_values"])
+    unknown = labels.index(None) if told.get("missing_is_value", True) is False else None
+    sensitive = Sensitive(name, labels, told["ordered"], tree, unknown)
     node = np.asarray(of_node, dtype=np.int64)
     if node.ndim != 1 or not bool(((node >= 0) & (node < len(sensitive))).all()):
         raise ValueError("a value is judged as one that is not there")

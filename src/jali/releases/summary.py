@@ -29,6 +29,8 @@ OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may h
 """What a promise about presence does not cover either."""
 SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for whoever knows that"
 """What a release about people with several rows does not cover besides."""
+UNKNOWN = "whether somebody's sensitive value is missing: that is published as it is"
+"""What promises do not cover where a missing value is no value."""
 LONGEST = 60
 """A cell of more letters is cut where it is shown to people; the published files have all of it."""
 COSTS = {  # a repaired release lacks those that need the original
@@ -120,9 +122,9 @@ def bucket_summary(release: Buckets) -> str:
         *(f"  {individual_line(column)}" for column in release.contents.shown),
     ]
     lines += [f"  {weights}: weights, as the mean of each bucket"] if weights else []
-    lines += ["Published as buckets", *(f"  {column.name}: sensitive, as it is" for column in release.contents.hidden)]
+    lines += ["Published as buckets", *(f"  {sensitive_line(column)}" for column in release.contents.hidden)]
     lines.append(f"  {count}: people of the bucket who have the value")
-    lines += ["Guarantee", *(f"  {principle!r}: {principle.promise()}" for principle in release.principles)]
+    lines += ["Guarantee", *(f"  {p!r}: {p.promise()}{of_known(release, p)}" for p in release.principles)]
     lines += against(release, f"where a group is a bucket, against {ATTACKER}")
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
@@ -170,7 +172,7 @@ def summary(release: Generalized) -> str:
 def column_line(column: Published) -> str:
     """How a column is published."""
     if column.role == "sensitive":
-        return f"{column.name}: sensitive, as it is"
+        return sensitive_line(column)
     if column.role == "identifier":
         return f"{column.name}: as pseudonyms, which only the holder of their key can trace back"
     if column.role == "other":
@@ -179,6 +181,30 @@ def column_line(column: Published) -> str:
     example = next((text for text in column.labels.to_pylist() if text not in (None, "", "*")), None)
     shown = column.facts.in_words(column.level, None if example is None else cut(example))
     return f"{column.name}: {shown}{_unknown(column)}"
+
+
+def sensitive_line(column: Published) -> str:
+    """How a sensitive column is published, and whether its missing values count."""
+    judged = None if column.judged is None else column.judged[0]
+    if judged is None or None not in judged.labels:
+        return f"{column.name}: sensitive, as it is"
+    counts = (
+        "counts as a value" if judged.unknown is None else "is no value: judged are the people whose value is known"
+    )
+    return f"{column.name}: sensitive, as it is; a missing one {counts}"
+
+
+def some_unknown(release: Release) -> list[str]:
+    """The sensitive columns in which a missing value is no value."""
+    judged = {c.name: c.judged[0] for c in release.of_role("sensitive") if c.judged is not None}
+    return [name for name, column in judged.items() if column.unknown is not None]
+
+
+def of_known(release: Release, principle: Principle) -> str:
+    """What a promise adds where it is judged on some people only; nothing where everybody's value is known."""
+    named = getattr(principle.inner, "sensitive", None)
+    some = not principle.inner.judges_size_alone and any(named in (None, name) for name in some_unknown(release))
+    return ", judged on the people whose value is known" if some else ""
 
 
 def _unknown(column: Published) -> str:

@@ -185,7 +185,7 @@ def worst_groups(m: Material) -> Section:
     )
     parts: list[object] = [intro]
     for number, column in enumerate(counts.sensitive):
-        cells = counts.cells(column.name)
+        cells = counts.known(column.name)
         chosen = worst_of(cells)
         drawn = [_group(m, counts, cells, int(g), f"worst-{number}-{i}") for i, g in enumerate(chosen)]
         parts += [element("h3", column.name), element("div", *drawn, class_="pair")]

@@ -28,13 +28,16 @@ from jali.search.gate import judged, judged_alone
 from jali.search.items import columns_of
 
 
-def reach(values: NDArray[np.integer]) -> int:
+def reach(values: NDArray[np.integer], unknown: int | None = None) -> int:
     """The largest l for which the records can be dealt: n over the people who have the most frequent value, whole.
 
-    >>> reach(np.array([0, 0, 1, 1, 2]))
-    2
+    Records of the value `unknown` have none: they do not count.
+
+    >>> reach(np.array([0, 0, 1, 1, 2])), reach(np.array([0, 0, 1, 1, 2]), unknown=2)
+    (2, 2)
     """
-    return len(values) // int(np.bincount(values).max())
+    known = values if unknown is None else values[values != unknown]
+    return len(known) // int(np.bincount(known).max()) if len(known) else len(values)
 
 
 def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[str, int]:
@@ -55,9 +58,9 @@ def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.
     """
     every = np.arange(len(column))
     order, people = np.arange(len(values)), np.ones(len(values), dtype=np.int64)
-    most = reach(values)
+    most = reach(values, column.unknown)
     for tried in range(l, most + 1):
-        bucket = deal(values, tried, order)
+        bucket = deal(values, tried, order, unknown=column.unknown)
         counts = Counts(int(bucket.max()) + 1, bucket, values.astype(np.int64), people, (column,), every[:, None])
         if bool(hold(drivers, counts).all()):
             return tried
@@ -69,11 +72,12 @@ def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.
     )
 
 
-def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:
+def deal(values: NDArray[np.integer], l: int, order: Ints, *, unknown: int | None = None) -> Ints:
     """The bucket of each record; which records of a value meet which others follows `order`, a random permutation.
 
     An attacker who knows this algorithm learns nothing from it: all tables that fit the buckets lead to them equally
-    often, since each record of a value is as likely as any other of it to be dealt to each of its places.
+    often, since each record of a value is as likely as any other of it to be dealt to each of its places. Records of
+    the value `unknown`, who have none, are dealt out in turn once all others are.
 
     >>> deal(np.array([0, 1, 0, 1, 2]), 2, np.arange(5)).tolist()
     [0, 0, 1, 1, 0]
@@ -82,16 +86,19 @@ def deal(values: NDArray[np.integer], l: int, order: Ints) -> Ints:
         raise InputError("a bucket needs at least one record", got=f"l = {l}")
     if len(order) != len(values):
         raise InputError("the order must have one place for each record", got=f"{len(order)} and {len(values)}")
-    most = reach(values)
+    most = reach(values, unknown)
     if l > most:
         raise InfeasibleError(
             f"buckets of at least {l} people with different values cannot be made: a value is too frequent; "
             f"the largest l that this table can reach is {most}"
         )
     frequency = np.bincount(values)
+    without = 0 if unknown is None or unknown >= len(frequency) else int(frequency[unknown])
+    if without:
+        frequency[unknown] = -1  # the last in the row
     rank = np.empty(len(frequency), dtype=smallest(len(frequency)))
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency), dtype=rank.dtype)
-    return dealt_into(rank[values], len(values) // l, order)
+    return dealt_into(rank[values], max((len(values) - without) // l, 1), order)
 
 
 def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:

@@ -253,6 +253,7 @@ class SafetyJudge:
             return bool(ratio > bound)
         others = [self.rows[other] for there in self.leaves.values() for other in there if other != leaf]
         together = np.array([*others, *np.vstack([buckets.size, buckets.top]).T], dtype=np.int64)
+        together = together[together[:, 0] > 0]  # where nobody's value is known there is nothing to learn
         return least_ratio(Buckets(together[:, 0], together[:, 1:].T), self.k) > self.bound
 
     def commit(self, group: Counts, parts: Counts) -> None:

@@ -16,7 +16,7 @@ from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
 from jali.kernels import OFFSET, SIZE
 from jali.kernels.jit import prepare
-from jali.principles.base import Principle
+from jali.principles.base import Principle, least_people
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules, rules_of
 from jali.search.gate import judged, note, recording
@@ -60,7 +60,7 @@ class Search:
         self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
         self.layout = layout_of(table, objective, show, importance)
         self.walk = walk_of(self.layout)
-        self.least = max(p.least_size() for p in principles)  # where persons are named, no more than a good start
+        self.least = least_people(principles, self.whole)  # where persons are named, no more than a good start
         self.checked = 0
 
     def without(self, hidden: Bools) -> Search:
@@ -159,7 +159,7 @@ class Search:
 
         Where there are more than `most`, they are only begun.
         """
-        none = Rules(np.zeros((5, 0), np.int64), np.zeros(0), np.zeros((0, 1), bool), np.zeros((1, 1), np.int64), least)
+        none = Rules(np.zeros((6, 0), np.int64), np.zeros(0), np.zeros((0, 1), bool), np.zeros((1, 1), np.int64), least)
         return _rest_together(*self._peel(none, self._entries(none, np.zeros((0, 1), np.int64)), most))
 
     def _entries(self, rules: Rules, judged: Ints) -> Entries:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jali.core.arrays import ONE, Bools, Ints, owners
 from jali.kernels import CUTS, DIGITS
-from jali.principles.base import Principle
+from jali.principles.base import Principle, least_people
 from jali.principles.counts import Counts
 from jali.search.gate import compare, judged_alone, note
 from jali.search.items import Columns, Items, Mode, Similarity, Split
@@ -53,7 +53,7 @@ class Splitter:
     ) -> None:  # fmt: skip
         self.columns, self.items, self.principles = columns, items, principles
         self.relaxed, self.by, self.similarity = mode == "relaxed", split, similarity
-        self.least = max(p.least_size() for p in principles) if items.person is None else 1
+        self.least = least_people(principles, items.whole) if items.person is None else 1
         self.checked = 0
 
     def places(self, group: Ints, a: int) -> Ints:

@@ -39,6 +39,7 @@ class Roles:
     missing: Missing = "keep"
     domain: Domain = "declared"
     identifiers: Identifiers = field(default_factory=Identifiers)
+    missing_is_value: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in self.types.items():
@@ -48,6 +49,10 @@ class Roles:
             raise InputError('missing must be "keep" or "drop"', got=repr(self.missing))
         if self.domain not in ("declared", "present"):
             raise InputError('domain must be "declared" or "present"', got=repr(self.domain))
+        for name in self.missing_is_value:
+            if name not in self.sensitive:
+                do = nearest(name, self.sensitive)
+                raise InputError(f'missing_is_value: "{name}" is no sensitive column', do=do)
         if not self.quasi:
             raise InputError("no quasi-identifier was named", do='name what an attacker may know: quasi=["age", "zip"]')
 
@@ -87,6 +92,7 @@ def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
     domain: Domain,
     *,
     identifier: Mapping[str, object] | Iterable[str] = (),
+    missing_is_value: Iterable[str] = (),
     **more: Any,
 ) -> Roles:
     """The caller's arguments, checked as far as can be without the table."""
@@ -106,6 +112,7 @@ def roles_of(  # noqa: PLR0917 - in the order of the arguments of read and table
         missing,
         domain,
         identifiers_of(_named("identifier", identifier), exact, **more),
+        tuple(_named("missing_is_value", missing_is_value)),
     )
 
 
@@ -167,7 +174,8 @@ def assemble(
         return _column(name, "identifier", own := found(name), pseudonyms(name, own.distinct, key), None)
 
     def encoded(name: str, role: Role, builder: Builder | None) -> Column:
-        return encode(name, role, found(name), builder, roles.types.get(name), cells=said.get(name), infer=infer)
+        made = encode(name, role, found(name), builder, roles.types.get(name), cells=said.get(name), infer=infer)
+        return replace(made, missing_is_value=True) if name in roles.missing_is_value else made
 
     with ThreadPoolExecutor(_WORKERS) as workers:
         quasi = [workers.submit(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]

@@ -48,6 +48,7 @@ def read(
     identifier: Mapping[str, object] | Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
+    missing_is_value: Iterable[str] = (),
 ) -> Table:
     """Read a table about people from a file ("-" reads CSV from standard input).
 
@@ -56,6 +57,7 @@ def read(
     own column, and noted.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     writing = Writing.of(missing_markers, decimal, thousands, date_format)
     wanted = [name for name, _ in roles.named()]
@@ -256,12 +258,14 @@ def table(
     identifier: Mapping[str, object] | Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
+    missing_is_value: Iterable[str] = (),
 ) -> Table:
     """A table about people from a pandas, Polars or PyArrow frame, or any lazy frame that narwhals understands.
 
     A lazy frame (a DuckDB relation, a Spark frame) counts its distinct rows itself; only those come here.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
+    named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words

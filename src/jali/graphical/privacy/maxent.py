@@ -146,6 +146,9 @@ def rule(principle: Principle, columns: tuple[Sensitive, ...], joint: Ints, peop
     for at, column in enumerate(columns):
         if not principle.every_column and inner.sensitive not in (None, column.name):
             continue
+        if column.unknown is not None:
+            what = f'collections of marginals cannot leave out the people whose "{column.name}" is missing'
+            raise InputError(what, do=f'read the table with missing="drop" or missing_is_value=["{column.name}"]')
         people_of = added(joint[:, at], people, len(column))
         others = np.delete(joint, at, axis=1)
         _, rest = np.unique(others, axis=0, return_inverse=True)

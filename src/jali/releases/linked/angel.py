@@ -30,7 +30,7 @@ from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
 from jali.releases.linked.tables import Contents, GroupTable, Linked, contents_of, graph, posterior
-from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many, noted_lines
+from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many, noted_lines, sensitive_line
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
@@ -332,7 +332,7 @@ def summary(release: Angel) -> str:
     for table in held.tables:
         tied = "" if table.batch is not None else ", without batches"
         lines += [f"Published as {table.name}{tied}", *(f"  {column_line(column)}" for column in table.columns)]
-    lines += ["Published as batches", *(f"  {column.name}: sensitive, as it is" for column in held.hidden)]
+    lines += ["Published as batches", *(f"  {sensitive_line(column)}" for column in held.hidden)]
     lines.append(f"  {count}: people of the {number} who have the value")
     lines += [f"  {weights}: weights, as the mean of each {number}"] if weights else []
     lines += _coarsened(release)

@@ -19,7 +19,7 @@ from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.encoding.table import Table
 from jali.kernels.jit import prepare
 from jali.principles import DistinctDiversity, KAnonymity, Safety
-from jali.principles.base import Principle, exact
+from jali.principles.base import Principle, exact, least_people
 from jali.principles.rules import Rules, rules_of
 from jali.publish.checks import importance_of
 from jali.releases.base import Release
@@ -167,6 +167,8 @@ def _surely_hold(lattice: Lattice, hidden: Bools, people: int) -> bool:
         if not isinstance(principle, DistinctDiversity):
             return False
         cells = principle.cells(counts)
+        if cells.column.unknown is not None:  # some of them may have no value
+            return False
         n = np.sort(cells.n[cells.group == 0])[::-1]
         if int(n[: principle.l - 1].sum()) >= people:
             return False
@@ -226,7 +228,9 @@ def _from_trace(trace: Trace, group: Ints, only: Ints, principles: Iterable[Prin
     pairs = len(np.unique(group * (int(only.max()) + 2) + only))
     if (only < 0).any() or not pairs == int(group.max()) + 1 == int(only.max()) + 1:
         return "what follows where groups overlap or are shown alike, in a large table"
-    size, least, clauses = _people(table), max(principle.least_size() for principle in principles), []
+    f = table.frequencies
+    least = least_people(principles, f.counts(np.zeros(f.combinations, dtype=np.int64), 1))
+    size, clauses = _people(table), []
     for one in trace.verdicts:
         if one.held or one.of == "node":
             continue

@@ -273,7 +273,8 @@ class Scene:
         counts = None if self.release.collected is not None else self.release.counts()
         bounded = isinstance(counts, GivenCounts) and self.column.name in counts.bounded
         told = "how many people have each value: as many as the rows allow were assumed, so beliefs are at most these"
-        return (told,) if bounded else ()
+        missing = "that a value is missing, which no promise hides: here it counts as a value that people are found by"
+        return (*((told,) if bounded else ()), *((missing,) if self.column.unknown is not None else ()))
 
     @cached_property
     def names(self) -> Names:

@@ -140,8 +140,12 @@ def _audit_beside(release: Release, public: Table | Any) -> Audit:
 
 def _assumed(counts: Counts) -> tuple[str, ...]:
     """What the figures of sensitive values assume where people have several."""
-    notes = []
-    if any(not counts.cells(column.name).one_value for column in counts.sensitive):
+    notes = [
+        f'where a value of "{column.name}" is missing it is no value: judged are the people whose value is known'
+        for column in counts.sensitive
+        if column.unknown is not None
+    ]
+    if any(not counts.known(column.name).one_value for column in counts.sensitive):
         notes.append(
             "where people have several values, the figures are for the most concentrated choice of one value for each "
             "person that the counts allow"
@@ -182,7 +186,7 @@ def _audit_angel(release: Angel) -> Audit:
     kept |= {f"joint_k = {release.k}": check.kept is True} if asked else {}
     assumed = bool(release.manifest.counts["one_row_per_person_assumed"])
     limits, claimed = release.not_covered, release.transparent
-    notes = _notes(person_named=not assumed, spread=False, not_covered=limits, transparent=claimed)
+    notes = _notes(person_named=not assumed, spread=False, not_covered=limits, transparent=claimed) + _assumed(counts)
     batches = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
     size = tables[0].sizes
     mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
@@ -206,8 +210,8 @@ def _audit_angel(release: Angel) -> Audit:
 
 def _largest(counts: Counts, name: str) -> float:
     """The largest share of one value in any group."""
-    cells = counts.cells(name)
-    return float((cells.largest(cells.n) / counts.size).max())
+    cells = counts.known(name)
+    return float((cells.largest(cells.n) / np.maximum(cells.size, 1)).max())
 
 
 def _told_apart(audit: Audit, release: Release) -> Audit:
@@ -260,15 +264,20 @@ def figures(
 
 
 def _sensitive(counts: Counts, name: str, disclosed: Bound | None) -> SensitiveAudit:
-    cells = counts.cells(name)
-    largest, size = cells.largest(cells.n), counts.size
+    cells = counts.known(name)
+    largest, size = cells.largest(cells.n), cells.size
     filled = size > 0
+    if not filled.any():  # nobody's value is known: there is nothing to learn
+        return SensitiveAudit(
+            column=name, distinct_l=0, entropy_l=0.0, recursive_c={}, t=None, t_ordered=None, largest_share=0.0,
+            homogeneous=Homogeneity(0, 0), nearly_homogeneous=Homogeneity(0, 0), disclosure=None,
+        )  # fmt: skip
     largest, size = largest[filled], size[filled]
     chosen = concentrated(cells)
     distinct = np.diff(chosen.start)[filled]
     same = largest == size
     nearly = largest * 20 >= size * 19
-    ordered, comparable = cells.column.ordered and len(cells.column) > 1, counts.one_value(name)
+    ordered, comparable = cells.column.ordered and cells.column.judged > 1, counts.one_value(name)
     return SensitiveAudit(
         column=name,
         distinct_l=int(distinct.min()),

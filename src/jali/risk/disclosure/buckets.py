@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,11 +153,22 @@ def counts_of(what: What, sensitive: str | None) -> Cells | Plain:
             raise InputError("plain counts have no sensitive column to choose", do="leave sensitive= out")
         return plain_counts(counts)
     require_single(counts, "disclosure")
-    cells = counts.cells(sensitive, asked_by="disclosure")
+    cells = counts.known(sensitive, asked_by="disclosure")
     if not cells.groups:
         raise InputError("there is no bucket", do="give at least one")
+    if cells.column.unknown is not None:
+        cells = _of_somebody(cells)
     _require_filled(cells.size)
     return cells
+
+
+def _of_somebody(cells: Cells) -> Cells:
+    """The groups in which somebody's value is known: of the others nobody learns anything."""
+    some = cells.size > 0
+    if not some.any():
+        raise InputError(f'nobody\'s value of "{cells.column.name}" is known', do="there is nothing to disclose")
+    number = np.cumsum(some) - 1
+    return replace(cells, groups=int(some.sum()), group=number[cells.group], size=cells.size[some])
 
 
 def plain_counts(rows: Any) -> Plain:

@@ -17,7 +17,7 @@ from jali.errors import InfeasibleError, InputError, listed
 from jali.principles.base import principles_of, whole_number
 from jali.principles.worst_case import Buckets as Worst
 from jali.principles.worst_case import Share, by_negations, disclosed, least_ratio, least_ratios, worst_attack
-from jali.publish.checks import failure, node_of, only_present, require_table, require_two
+from jali.publish.checks import failure, node_of, only_present, require_publishable, require_table
 from jali.publish.generalize import generalize
 from jali.releases.base import Release
 from jali.releases.generalized import Generalized, Requirement
@@ -69,7 +69,7 @@ def chain(table: Table, principles: Requirement, chain: Iterable[Mapping[str, in
     """
     require_table("chain", table)
     required = principles_of(principles)
-    require_two(table)
+    require_publishable(table)
     present = only_present(table)
     lattice = Lattice(present, required, on_step=lambda done, total: None, largest=2**62)
     nodes = _even(lattice.top) if chain is None else _given(present, chain)

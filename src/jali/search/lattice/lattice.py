@@ -17,7 +17,7 @@ from jali.core.progress import Step
 from jali.core.text import html_table
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
-from jali.principles.base import Principle, show
+from jali.principles.base import Principle, least_people, show
 from jali.search.common import (
     Partition,
     breaking,
@@ -102,7 +102,7 @@ class Lattice:
         self.monotone = all(merging_never_breaks(p, table.frequencies) for p in principles)
         one_row = table.frequencies.person is None
         require_feasible(principles, self.roller.whole, table.frequencies)
-        self.least = max((p.least_size() for p in principles), default=1) if one_row else 1
+        self.least = least_people(principles, self.roller.whole) if one_row else 1
 
     # -- the nodes around a node ------------------------------------------------------------------------------
 
