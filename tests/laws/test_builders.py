@@ -338,7 +338,8 @@ def test_pairs_of_coordinates_lie_in_the_cells_of_both(pairs: list[tuple[Any, An
 
 @given(
     st.lists(st.integers(0, 10**6), min_size=6, unique=True) | st.lists(days, min_size=2, unique=True)
-    | st.lists(ICD, min_size=2, unique=True) | st.lists(st.from_regex(POSTAL["UK"], fullmatch=True), min_size=2, unique=True)
+    | st.lists(ICD, min_size=2, unique=True)
+    | st.lists(st.from_regex(POSTAL["UK"], fullmatch=True), min_size=2, unique=True)
     | st.lists(st.from_regex(r"[0-9]{5}", fullmatch=True), min_size=2, unique=True)
     | st.lists(CODES["atc"], min_size=2, unique=True)
 )  # fmt: skip
