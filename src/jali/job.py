@@ -339,7 +339,8 @@ def section_keys(section: str) -> Mapping[str, _Form]:
     return {name: form for name, form in known.items() if name not in ("seed", "options", "resume")}
 
 
-_SYSTEM = _any('a list of lengths, e.g. [3, 1], or a system, e.g. "icd-10"', _WIDTHS, _TEXT, _TRUE)
+_MIXED = _list("", _any("", _NUMBER, _TEXT))
+_SYSTEM = _any('a list of lengths, e.g. [3, 1], or a system, e.g. "icd-10"', _WIDTHS, _TEXT, _TRUE, _MIXED)
 _UNITS = _any('a list of units, e.g. ["week", "month"]', _TRUE, _TEXT, _list("", _TEXT))
 _BUILDERS: dict[str, tuple[Callable[..., Builder], _Form]] = {
     "bands": (bands, _WIDTHS),
@@ -347,7 +348,7 @@ _BUILDERS: dict[str, tuple[Callable[..., Builder], _Form]] = {
     "dates": (dates, _UNITS),
     "suppress": (suppress, _TRUE),
     "prefix": (prefix, _SYSTEM),
-    "zip": (zip_code, _Form('a country, e.g. "DE"', _TEXT.fits)),
+    "zip": (zip_code, _any('a country, e.g. "DE"', _TEXT, _MIXED)),
     "grid": (grid, _any(_WIDTHS.words, _TRUE, _WIDTHS)),
     "frequency": (frequency, _WIDTHS),
     "quantiles": (quantiles, _WIDTHS),

@@ -336,7 +336,13 @@ def test_pairs_of_coordinates_lie_in_the_cells_of_both(pairs: list[tuple[Any, An
 # -- what jali chooses ------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 10**6), min_size=6, unique=True) | st.lists(days, min_size=2, unique=True))
+@given(
+    st.lists(st.integers(0, 10**6), min_size=6, unique=True) | st.lists(days, min_size=2, unique=True)
+    | st.lists(ICD, min_size=2, unique=True)
+    | st.lists(st.from_regex(POSTAL["UK"], fullmatch=True), min_size=2, unique=True)
+    | st.lists(st.from_regex(r"[0-9]{5}", fullmatch=True), min_size=2, unique=True)
+    | st.lists(CODES["atc"], min_size=2, unique=True)
+)  # fmt: skip
 def test_what_jali_chooses_has_no_level_that_changes_nothing(values: list[Any]) -> None:
     """Each level joins some values of the one below, and only the root joins all."""
     found = hierarchy(values, None)
@@ -348,11 +354,12 @@ def test_what_jali_chooses_has_no_level_that_changes_nothing(values: list[Any]) 
 @pytest.mark.parametrize(
     ("values", "made_by", "note"),
     [
-        (["I11.0", "I11.9", "J45.0", "J45.1"], "prefix(icd-10)", "ICD-10"),
-        (["C09AA05", "C09AA01", "N02BE01"], "prefix(atc)", "ATC"),
-        (["DE212", "DE211", "FR101"], "prefix(nuts)", "NUTS"),
-        (["SW1A 1AA", "SW1A 2AA", "N1 9GU"], "zip(UK)", "postal"),
-        (["K1A 0B1", "K1A 0B2", "M5V 1A1"], "zip(CA)", "postal"),
+        (["I11.0", "I11.9", "I10.1", "I20.0", "J45.0", "J45.1"], "prefix(icd-10)", "ICD-10"),
+        (["I11.0", "I11.9", "J45.0", "J45.1"], "prefix(icd-10, 1)", "ICD-10"),
+        (["C09AA05", "C09AA01", "N02BE01"], "prefix(atc, 1)", "ATC"),
+        (["DE212", "DE211", "DE221", "FR101"], "prefix(nuts, 1, 2)", "NUTS"),
+        (["SW1A 1AA", "SW1A 2AA", "N1 9GU"], "zip(UK, 2)", "postal"),
+        (["K1A 0B1", "K1A 0B2", "M5V 1A1"], "zip(CA, 1)", "postal"),
         (["01067", "01069", "01234", "02345", "80331"], "prefix(3, 2, 1)", "codes of 5 digits"),
         (["52.52, 13.40", "52.53, 13.41", "48.13, 11.58"], "grid(1, 10)", "coordinates"),
         ([10115, 10117, 20095, 80331, 80333, 99084], "bands(5000, 20000, 40000, 80000)", "all its numbers have 5"),
@@ -392,6 +399,10 @@ def test_coordinates_are_known_by_their_name() -> None:
         (lambda: jali.prefix(2.5), "at least 1"),
         (lambda: jali.prefix(3, "icd-10"), "at least 1"),
         (lambda: jali.prefix("icd10"), 'did you mean "icd-10"'),
+        (lambda: jali.prefix("icd-10", 4), "has the levels 1 to 3: got (4,)"),
+        (lambda: jali.prefix("icd-10", 2, 1), "has the levels 1 to 3"),
+        (lambda: jali.zip("DE", 0), "has the levels 1 to 3"),
+        (lambda: jali.zip("DE", 1.5), "has the levels 1 to 3"),
         (lambda: jali.prefix(separator=", "), "must be one sign"),
         (lambda: jali.prefix(separator="a"), "must be one sign"),
         (lambda: jali.zip("XX"), "known: AT, CA"),
@@ -456,6 +467,8 @@ def test_a_value_outside_is_located_but_not_shown(values: list[Any], builder: An
 ROWS = 24
 BUILT: dict[str, tuple[list[Any], Any, str]] = {
     "icd": (["I11.0", "I11", "I10", "J45.1"] * 6, jali.prefix("icd-10"), '{ prefix = "icd-10" }'),
+    "chapter": (["I11.0", "I11.1", "I10", "J45.1"] * 6, jali.prefix("icd-10", 1, 3), '{ prefix = ["icd-10", 1, 3] }'),
+    "area": (["10115", "10117", "20095", "80331"] * 6, jali.zip("DE", 2), '{ zip = ["DE", 2] }'),
     "length": (["abc", "abd", "xbd", "x"] * 6, jali.prefix(2, 1), "{ prefix = [2, 1] }"),
     "dots": (["1.2.3", "1.2", "4", "4.1"] * 6, jali.prefix(separator="."), '{ prefix = true, separator = "." }'),
     "zip": (["10115", "10117", "20095", "80331"] * 6, jali.zip("DE"), '{ zip = "DE" }'),

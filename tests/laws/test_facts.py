@@ -81,7 +81,7 @@ def test_the_text_of_every_other_recipe_is_read_back(family: Any) -> None:
 RECIPES = [
     "bands(5, bottom=18, top=90)", "bands(high=120, top=90)", "dates(week, month)",
     "dates(1, 5, top=90, on=2025-12-31)", "prefix(3, 1)", "prefix(icd-10)", "prefix(separator=.)",
-    "zip(DE)", "frequency(5, 50)",
+    "zip(DE)", "zip(DE, 1, 3)", "prefix(icd-10, 2)", "frequency(5, 50)",
     "quantiles(10, 5, low=0, step=0.5)", "grid(0.01, 0.1)",
 ]  # fmt: skip
 

@@ -147,7 +147,7 @@ def _telling(made: Hierarchy) -> list[int]:
 
 
 def _only(builder: Builder, made: Hierarchy, kept: list[int]) -> Builder:
-    """The builder with some of its levels; those of a code system or a country stay together."""
+    """The builder with some of its levels."""
     if not kept:
         return Suppress()
     match builder:
@@ -157,6 +157,8 @@ def _only(builder: Builder, made: Hierarchy, kept: list[int]) -> Builder:
             return replace(builder, widths=tuple(builder.widths[i - 1] for i in kept))
         case Prefix(lengths=lengths) if lengths:
             return replace(builder, lengths=tuple(lengths[i - 1] for i in kept))
+        case Prefix() | Zip():
+            return replace(builder, levels=tuple(kept))
         case Dates():
             units = ("day", *UNITS[2:])[0 if not made.whole else 1 :]
             return Dates(tuple(units[i - 1] for i in kept))
@@ -292,7 +294,7 @@ def of_recipe(recipe: Recipe) -> Builder:
         case "prefix":
             return Prefix.of(recipe)
         case "zip":
-            return Zip(", ".join(recipe.words))
+            return Zip(", ".join(recipe.words), numbers)  # type: ignore[arg-type]  # it refuses fractions
         case "grid":
             return Grid(numbers)
         case "frequency":

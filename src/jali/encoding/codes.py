@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -174,6 +174,18 @@ def _checked(column: str, occurring: pa.Array, name: str, system: System) -> Non
             )
 
 
+def _require_levels(name: str, levels: tuple[int, ...], system: System) -> None:
+    """Raise HierarchyError where these are no levels of a system, in their order."""
+    known = range(1, len(system.cuts) + 1)
+    if list(levels) != sorted(set(levels)) or any(isinstance(n, bool) or n not in known for n in levels):
+        raise HierarchyError(f"{name} has the levels 1 to {len(known)}", got=str(levels), do="name some, each once")
+
+
+def _kept(cuts: list[Cut], levels: tuple[int, ...]) -> list[Cut]:
+    """The cuts of these levels; of all where none are named."""
+    return [cuts[level - 1] for level in levels if level <= len(cuts)] if levels else cuts
+
+
 def _level(values: pa.Array, cut: Cut) -> Step:
     """The level that a cut makes; the missing value stays itself."""
     return by_label(pa.array([None if text is None else cut(text) for text in values.to_pylist()], pa.string()))
@@ -188,6 +200,7 @@ class Prefix(Builder):
     lengths: tuple[int, ...] = ()  # the longest first
     separator: str | None = None
     system: str | None = None
+    levels: tuple[int, ...] = ()  # of the system those that are kept; none: all
 
     def __post_init__(self) -> None:
         ways = [bool(self.lengths), self.separator is not None, self.system is not None]
@@ -204,17 +217,21 @@ class Prefix(Builder):
             raise HierarchyError("the separator of prefix() must be one sign", got=repr(mark), do='e.g. "." or "-"')
         if self.system is not None and self.system not in SYSTEMS:
             raise HierarchyError(f'no code system "{self.system}"', do=nearest(self.system, SYSTEMS))
+        if self.system is not None:
+            _require_levels(f'prefix("{self.system}")', self.levels, SYSTEMS[self.system])
 
     @property
     def recipe(self) -> Recipe:
         """Its arguments."""
         words = () if self.system is None else (self.system,)
-        return Recipe("prefix", tuple(map(Fraction, self.lengths)), words=words, separator=self.separator)
+        numbers = tuple(map(Fraction, self.lengths or self.levels))
+        return Recipe("prefix", numbers, words=words, separator=self.separator)
 
     @classmethod
     def of(cls, recipe: Recipe) -> Prefix:
         """The builder of this recipe."""
-        return cls(tuple(map(int, recipe.widths)), recipe.separator, *recipe.words[:1])
+        numbers = tuple(map(int, recipe.widths))
+        return cls((), None, recipe.words[0], numbers) if recipe.words else cls(numbers, recipe.separator)
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as text."""
@@ -239,7 +256,7 @@ class Prefix(Builder):
         """What codes become at each level; marked, a beginning ends in … and is never read as a whole code."""
         end = "…" if marked else ""
         if self.system is not None:
-            return SYSTEMS[self.system].steps(end)
+            return _kept(SYSTEMS[self.system].steps(end), self.levels)
         if self.separator is not None:
             mark = self.separator
             deepest = max((text.count(mark) for text in texts.drop_null().to_pylist()), default=0)
@@ -276,11 +293,18 @@ class Zip(Builder):
     reads_text: ClassVar[bool] = True
 
     country: str
+    levels: tuple[int, ...] = ()  # those that are kept; none: all
 
     def __post_init__(self) -> None:
         if not isinstance(self.country, str) or self.country not in COUNTRIES:
             do = f"known: {', '.join(COUNTRIES)}; for others prefix(…) or mask()"
             raise HierarchyError("zip() needs the code of a country that jali knows", got=repr(self.country), do=do)
+        _require_levels(f'zip("{self.country}")', self.levels, COUNTRIES[self.country])
+
+    @property
+    def recipe(self) -> Recipe:
+        """Its arguments."""
+        return Recipe("zip", tuple(map(Fraction, self.levels)), words=(self.country,))
 
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as text; whole numbers get the leading zeros that they lost."""
@@ -301,8 +325,8 @@ class Zip(Builder):
         cuts = COUNTRIES[self.country].steps()
         if self.country == "US" and not bool(pc.any(pc.match_substring(texts, "-")).as_py()):
             cuts = [_hidden(3), _hidden(1)]  # without ZIP+4 all codes have five digits
-        steps = [_level(texts, cut) for cut in cuts]
-        return from_steps(column, texts, steps, declared=declared, recipe=Recipe("zip", words=(self.country,)))
+        steps = [_level(texts, cut) for cut in _kept(cuts, self.levels)]
+        return from_steps(column, texts, steps, declared=declared, recipe=self.recipe)
 
 
 _PAIR = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*[,; ]\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
@@ -365,17 +389,21 @@ class Grid(Builder):
 def prefix(*beginnings: int | str, separator: str | None = None) -> Builder:
     """Codes by their beginnings: I11.0, I11, I10–I15, IX, `*`.
 
-    `beginnings` are lengths, the longest first, or the name of a code system: "icd-10", "atc", "nuts" or "naics".
-    `separator` cuts at each of these signs instead: 1.2.3, 1.2, 1, `*`.
+    `beginnings` are lengths, the longest first, or the name of a code system ("icd-10", "atc", "nuts" or "naics") and,
+    where not all are wanted, which of its levels. `separator` cuts at each of these signs instead: 1.2.3, 1.2, 1, `*`.
     """
-    if len(beginnings) == 1 and isinstance(beginnings[0], str):
-        return Prefix((), separator, beginnings[0])
-    return Prefix(beginnings, separator)  # type: ignore[arg-type]  # it refuses texts
+    numbers: Any = beginnings  # it refuses texts
+    if beginnings and isinstance(beginnings[0], str):
+        return Prefix((), separator, beginnings[0], numbers[1:])
+    return Prefix(numbers, separator)
 
 
-def zip(country: str) -> Builder:
-    """Postal codes of a country ("AT", "CA", "CH", "DE", "ES", "FR", "NL", "UK" or "US") by their regions."""
-    return Zip("UK" if country == "GB" else country)
+def zip(country: str, *levels: int) -> Builder:
+    """Postal codes of a country ("AT", "CA", "CH", "DE", "ES", "FR", "NL", "UK" or "US") by their regions.
+
+    `levels` are those of the country that are wanted, all by default.
+    """
+    return Zip("UK" if country == "GB" else country, levels)
 
 
 def grid(*widths: Number) -> Builder:

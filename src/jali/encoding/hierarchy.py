@@ -40,7 +40,7 @@ TREES: frozenset[Family] = frozenset({"taxonomy", "prefix", "zip", "frequency"})
 """Families whose nodes are no runs of values in order: groups are cut along their tree."""
 COUNTED: frozenset[Family] = frozenset({"frequency", "quantiles"})
 """Families whose levels follow from how many rows have each value."""
-_NUMBERED: tuple[Family, ...] = ("bands", "dates", "prefix", "frequency", "quantiles", "grid")
+_NUMBERED: tuple[Family, ...] = ("bands", "dates", "prefix", "zip", "frequency", "quantiles", "grid")
 _WORDED: tuple[Family, ...] = ("dates", "prefix", "zip")
 _NUMBERS = ("origin", "low", "high", "bottom", "top", "step")
 _OPTIONS: dict[Family, tuple[str, ...]] = {

@@ -224,6 +224,8 @@ class LevelFacts(Facts):
         family = None if self.recipe is None else self.recipe.family
         if self.chosen or family in COUNTED:  # bands that jali chose are as wide as all values together make them
             below = [replace(here, parents=(0,) * len(here.labels)) for here in below[:1]]
+        if below and (self.recipe is None or family in COUNTED):  # its number follows from all values together
+            root = replace(root, level=below[0].level + 1)
         if family in ("mask", "prefix"):  # there may be as many levels as the longest text has letters, shown or not
             steps: list[LevelNodes] = []
             for here in below:
@@ -346,6 +348,6 @@ def _published_recipe(hierarchy: Hierarchy, level: int) -> Recipe | None:
     recipe = hierarchy.recipe
     if recipe is None or recipe.family == "taxonomy":
         return None if recipe is None else Recipe("taxonomy")  # not the name of somebody's file
-    if hierarchy.chosen and level in (0, hierarchy.height) and recipe != Recipe(recipe.family):
+    if hierarchy.chosen and level in (0, hierarchy.height) and recipe.family != "suppress":
         return None  # widths and units that jali chose follow the values, and here nothing is shown of them
     return recipe
