@@ -16,7 +16,7 @@ from jali.encoding.hierarchy import ROOT, Hierarchy, Level
 from jali.encoding.identifiers import Suspicion
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
-from jali.principles import AlphaAnonymity, DeltaPresence, KAnonymity, MultiAttribute, Safety
+from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
 from jali.releases.base import Release
@@ -109,7 +109,7 @@ def _repeats(table: Table, column: Column) -> bool:
 
 def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
     """What a reader of a release should know: which sensitive columns no promise is about, and odd values."""
-    judged = [p for p in principles if p.every_column or isinstance(p.inner, (ColumnPrinciple, DeltaPresence))]
+    judged = [p for p in principles if not p.inner.judges_size_alone]
     names = {None if p.every_column else getattr(p.inner, "sensitive", None) for p in judged}
     found = [
         f'no promise is about the sensitive column "{column.name}": everybody of a group may have the same value'
