@@ -18,6 +18,8 @@ from jali.errors import InputError
 if TYPE_CHECKING:
     from jali.risk.audit.figures import Audit
     from jali.risk.audit.joint_figures import JointAudit, JointAudits
+    from jali.risk.policy import Policy
+    from jali.risk.verdict import Verdict
 
 
 @click.command()
@@ -99,19 +101,23 @@ def sample(
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
+@click.option("--policy", metavar="NAME", help="Judge it: public, researchers, internal, or a job with [policy].")
 @shared.reading_options
 def audit(
     *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
-    public_table: Path | None, job: Path | None, as_json: bool, **reading: Any,
+    public_table: Path | None, job: Path | None, policy: str | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
     RELEASE... is a folder that jali wrote, or any CSV or Parquet file together with --quasi and --sensitive; of several
     folders, releases of one table, it says what an attacker who holds them all can learn. The exit code is 3 if a
-    promise of a release is broken.
+    promise of a release is broken, and with --policy if it is not safe to publish under that policy.
     """
     import jali
 
+    thresholds = None if policy is None else shared.policy_named(policy)
+    if thresholds is not None and len(releases) > 1:
+        raise InputError("a policy judges one release", do="leave --policy out, or name one release")
     found: Audit | JointAudit | JointAudits
     release = releases[0]
     beside = public_table is not None or job is not None
@@ -132,8 +138,25 @@ def audit(
             raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
         found = jali.audit(jali.read(release, **columns, person=person, **reading))
-    shared.tell(found, as_json=as_json)
+    if thresholds is None:
+        shared.tell(found, as_json=as_json)
+        _require_kept(found.kept)
+        return
+    judged = _judged(thresholds, found, release)
+    if as_json:
+        shared.emit(found.to_dict() | {"verdict": judged.to_dict()})
+    else:
+        click.echo(f"{found!r}\n\n{judged!r}")
     _require_kept(found.kept)
+    shared.require_safe(judged)
+
+
+def _judged(policy: Policy, found: Any, release: Path) -> Verdict:
+    """The verdict on what was audited: a release, or a file that promises nothing."""
+    import jali
+    from jali.risk.verdict import verdict
+
+    return verdict(policy, found, None if release.is_file() else jali.load(release))
 
 
 def _audited(release: Path, public_table: Path | None, job: Path | None, option: str, **reading: Any) -> Audit:
