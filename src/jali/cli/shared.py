@@ -245,6 +245,15 @@ def policy_named(name: str) -> Policy:
     return found
 
 
+def policy_for(name: str | None, job: Path | None) -> Policy | None:
+    """The policy that is named, else that of the job; None where neither says one."""
+    from jali.job import policy_in
+
+    if name is not None:
+        return policy_named(name)
+    return None if job is None else policy_in(job)
+
+
 def require_safe(verdict: Verdict) -> None:
     """End with exit code 3 unless the verdict is that the release is safe to publish."""
     if not verdict.safe:

@@ -141,10 +141,11 @@ def _limited(
         yield Judged(key, name, allowed, why, "not judged", do)
         return
     met = found <= float(most) + TOLERANCE
-    shown = told or (percent_up(found) if found > float(most) else percent(found))
+    close = not met and percent(found) == allowed  # never shown as if it were met
+    shown = told or (percent_up(found) if close else percent(found))
     shown = f"at most {shown}" if bound else shown
     outcome: Outcome = "met" if met else "grave" if found >= grave else "missed"
-    yield Judged(key, name, allowed, shown, outcome, "" if met else do, found / float(most) if most else math.inf)
+    yield Judged(key, name, allowed, shown, outcome, "" if met else do, found / max(float(most), 0.001))
 
 
 def _promises(audit: Audit, release: Release | None) -> Iterator[Judged]:
