@@ -32,6 +32,7 @@ from jali.sources.writing import Writing
 if TYPE_CHECKING:
     from jali.compare.frontier import Frontier
     from jali.releases.base import Release
+    from jali.risk.policy import Policy
 
 Data = Mapping[str, Any]
 
@@ -69,6 +70,7 @@ class Job:
     pseudonym_key: Path | None = None  # the private file of the key that pseudonyms are made with
     strict: bool = False  # whether a note is an error
     missing_is_value: Sequence[str] = ()  # sensitive columns in which a missing value counts as one
+    policy: Policy | None = None  # what a release must meet to be published
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -121,6 +123,7 @@ class Job:
         given["sections"] = sections
         given["compare"] = _options(place, "frontier", data.get("frontier", {}), path.parent)
         given["principles"] = _principles(place, data)
+        given["policy"] = _policy(place, data)
         with _at(place):
             return cls(**given)
 
@@ -184,6 +187,24 @@ def requirement(path: str | Path) -> tuple[Principle, ...]:
     _check_keys(path.name, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
     with _at(path.name):
         return _at_least_one(_principles(path.name, data))
+
+
+def policy_in(path: str | Path) -> Policy | None:
+    """The policy of a job file, which need not say more than that; None where it has none."""
+    path = Path(path)
+    return _policy(path.name, job_data(path))
+
+
+def _policy(place: str, data: Data) -> Policy | None:
+    from jali.risk.policy import Policy, policy_of
+
+    if "policy" not in data:
+        return None
+    if not _TABLE.fits(data["policy"]):
+        raise InputError(f"{place}: policy must be {_TABLE.words}", do='write [policy] with preset = "public"')
+    _check_keys(f"{place} [policy]", data["policy"], options_of(Policy))
+    with _at(place):
+        return policy_of(data["policy"])
 
 
 def _at_least_one(principles: tuple[Principle, ...]) -> tuple[Principle, ...]:
@@ -265,7 +286,7 @@ _FIELDS: dict[str, _Form] = {
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,
     "principles": _list("tables with two brackets each, [[principles]]", _TABLE),
-    "frontier": _TABLE,
+    **dict.fromkeys(("frontier", "policy"), _TABLE),
 }
 METHODS = {name: name for name in ("generalize", "partition", "marginals", "recode", "anatomize", "angel", "conceal")}
 METHODS["angel"] = "angelize"

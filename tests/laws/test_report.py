@@ -33,7 +33,8 @@ from jali.risk.audit.figures import together
 pytest.importorskip("matplotlib")
 
 SECTION_NAMES = [
-    "published", "guarantee", "disclosure", "groups", "worst", "columns", "pairs", "queries", "cost", "limits", "made",
+    "verdict", "before", "columns", "guarantee", "disclosure", "groups", "worst", "pairs", "queries", "cost",
+    "published", "limits", "made", "signoff",
 ]  # fmt: skip
 
 
@@ -119,6 +120,14 @@ def well_formed(page: str) -> Any:
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
 
 
+OURS = "\n" + (Path(charts.__file__).parent / "templates" / "script.js").read_text(encoding="utf-8")
+
+
+def scripts_of(tree: Any) -> list[str]:
+    """The text of every script of a page."""
+    return ["".join(part.itertext()) for part in tree.iter("script")]
+
+
 def ids_of(tree: Any) -> list[str]:
     return [part.get("id") for part in tree.iter() if isinstance(part.tag, str) and part.get("id")]
 
@@ -142,8 +151,8 @@ def test_every_kind_of_release_has_a_well_formed_page(releases: Any, name: str) 
                 assert reference in ids
             if key == "aria-labelledby":
                 assert set(value.split()) <= set(ids)
-    assert not re.search(r"https?:|//\w", re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL))
-    assert "<script" not in page
+    assert not re.search(r"https?:|//\w", re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL))
+    assert scripts_of(tree) == [OURS]
     assert "url(" not in re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]  # type: ignore[index]
     assert 'lang="en"' in page
 
@@ -297,7 +306,7 @@ def test_names_and_values_are_shown_as_such(method: str) -> None:
     principle = jali.FrequencyDiversity(2) if method == "anatomize" else jali.KAnonymity(5)
     release = getattr(jali, method)(table, [principle])
     tree = well_formed(jali.report(release, table, title=EVIL).html)
-    assert not list(tree.iter("script"))
+    assert scripts_of(tree) == [OURS]
     assert EVIL in "".join(tree.itertext())
     assert EVIL not in release._repr_html_()
     assert EVIL not in jali.audit(release)._repr_html_()
@@ -402,7 +411,8 @@ def test_a_broken_promise_is_shown_as_broken(releases: Any) -> None:
     made.manifest = dataclasses.replace(made.manifest, principles=(jali.KAnonymity(200),))
     page = jali.report(made).html
     assert "1 promise BROKEN" in page
-    assert "all kept" not in page
+    assert "1 of 1 kept" not in page
+    assert "Do not publish." in page
 
 
 # -- the figures behind the pictures ---------------------------------------------------------------------------------

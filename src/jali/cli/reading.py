@@ -18,6 +18,8 @@ from jali.errors import InputError
 if TYPE_CHECKING:
     from jali.risk.audit.figures import Audit
     from jali.risk.audit.joint_figures import JointAudit, JointAudits
+    from jali.risk.policy import Policy
+    from jali.risk.verdict import Verdict
 
 
 @click.command()
@@ -99,19 +101,23 @@ def sample(
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
+@click.option("--policy", metavar="NAME", help="Judge it: public, researchers, internal, or a job with [policy].")
 @shared.reading_options
 def audit(
     *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
-    public_table: Path | None, job: Path | None, as_json: bool, **reading: Any,
+    public_table: Path | None, job: Path | None, policy: str | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
     RELEASE... is a folder that jali wrote, or any file that it reads together with --quasi and --sensitive; of several
     folders, releases of one table, it says what an attacker who holds them all can learn. The exit code is 3 if a
-    promise of a release is broken.
+    promise of a release is broken, and with --policy if it is not safe to publish under that policy.
     """
     import jali
 
+    thresholds = None if policy is None else shared.policy_named(policy)
+    if thresholds is not None and len(releases) > 1:
+        raise InputError("a policy judges one release", do="leave --policy out, or name one release")
     found: Audit | JointAudit | JointAudits
     release = releases[0]
     notes: tuple[str, ...] = ()
@@ -132,8 +138,25 @@ def audit(
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
         table = shared.tell_notes(jali.read(release, **columns, person=person, **reading))
         found, notes = jali.audit(table), table.notes
-    shared.tell(found, as_json=as_json, notes=notes)
+    if thresholds is None:
+        shared.tell(found, as_json=as_json, notes=notes)
+        _require_kept(found.kept)
+        return
+    judged = _judged(thresholds, found, release)
+    if as_json:
+        shared.emit(found.to_dict() | {"verdict": judged.to_dict()})
+    else:
+        click.echo(f"{found!r}\n\n{judged!r}")
     _require_kept(found.kept)
+    shared.require_safe(judged)
+
+
+def _judged(policy: Policy, found: Any, release: Path) -> Verdict:
+    """The verdict on what was audited: a release, or a file that promises nothing."""
+    import jali
+    from jali.risk.verdict import verdict
+
+    return verdict(policy, found, None if release.is_file() else jali.load(release))
 
 
 def _audited(release: Path, public_table: Path | None, job: Path | None, option: str, **reading: Any) -> Audit:
@@ -154,11 +177,18 @@ def _require_kept(promises: Mapping[str, bool | None]) -> None:
 
 
 @click.command()
-@shared.release_argument
+@click.argument("releases", type=PATH, nargs=-1, required=True, metavar="RELEASE [RELEASE]")
 @shared.original_options
 @click.option("--public", is_flag=True, help="The edition to hand out; also what is made without an original.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--title", metavar="TEXT", help="What stands at the top of the page.")
+@click.option("--policy", metavar="NAME", help="public, researchers, internal, or a job; by default that of --job.")
+@click.option("--check", is_flag=True, help="Exit with 3 unless the verdict is that it is safe to publish.")
+@click.option("--attacks", is_flag=True, help="Also try the attack by somebody who knows the algorithm: a minute.")
+@click.option("--frontier", type=PATH, metavar="FILE", help="What changes would cost, from jali frontier --json.")
+@click.option("--decision", metavar="TEXT", help="For the sign-off: what was decided.")
+@click.option("--decided-by", metavar="NAME", help="For the sign-off: who decided it.")
+@click.option("--decided-on", metavar="DAY", help="For the sign-off: when.")
 @click.option(
     "-o", "--output", type=PATH, default=Path("report.html"), show_default=True, metavar="FILE.html",
     help="Where the page goes.",
@@ -168,31 +198,48 @@ def _require_kept(promises: Mapping[str, bool | None]) -> None:
 @shared.file_options
 @shared.show_values_option
 def report(
-    *, release: Path, original: Path | None, job: Path | None, public: bool, public_table: Path | None,
-    title: str | None, output: Path, overwrite: bool, **reading: Any,
+    *, releases: tuple[Path, ...], original: Path | None, job: Path | None, public: bool, public_table: Path | None,
+    title: str | None, policy: str | None, check: bool, attacks: bool, frontier: Path | None, decision: str | None,
+    decided_by: str | None, decided_on: str | None, output: Path, overwrite: bool, **reading: Any,
 ) -> None:  # fmt: skip
-    """Write one page about RELEASE that opens without a network.
+    """Write one page to decide from, which opens without a network.
 
-    The public edition is computed from the release alone. With --original or --job it is the private edition, which
-    compares with the original and is marked as confidential wherever it does. Presence is judged against the public
-    table, which --public-table or the job of a concealed release names.
+    It begins with the verdict under a policy: the thresholds that a release must meet. The public edition is computed
+    from the release alone. With --original or --job it is the private edition, which compares with the original and is
+    marked as confidential wherever it does. Presence is judged against the public table, which --public-table or the
+    job of a concealed release names. Of two releases of one table it shows both side by side. With --check the exit
+    code is 3 if one of them is not safe to publish.
     """
     import jali
     from jali.core.charts import require_plots
-    from jali.reports.page import require_outside
+    from jali.reports.page import digest, require_outside
 
     private = original is not None or job is not None
     if public and private:
         raise InputError("the public edition does not use the original", do="leave out --original and --job")
+    if len(releases) > 2:
+        raise InputError("a report is about one release or two", got=str(len(releases)), do="name one or two")
     require_plots()
     require_outside(output)
     shared.reserve_file(output, overwrite=overwrite)
-    found = jali.load(release)
-    table = shared.original_table(found, original, job, **reading) if private else None
-    beside = shared.public_beside(found, public_table, job, judged=True, **reading)
-    page = jali.report(found, table, public=public, public_table=beside, title=title)
+    thresholds = shared.policy_for(policy, job)
+    signed = {"decision": decision, "by": decided_by, "on": decided_on}
+    said = {name: text for name, text in signed.items() if text is not None}
+    every = [jali.load(release) for release in releases]
+    table = shared.original_table(every[0], original, job, **reading) if private else None
+    beside = shared.public_beside(every[0], public_table, job, judged=True, **reading)
+    sealed = {"digest": digest(releases[0])} if private and len(releases) == 1 else {}
+    page = jali.report(
+        every[0] if len(every) == 1 else every, table, public=public, public_table=beside, title=title,
+        policy=thresholds, attacks=attacks, frontier=frontier, decided={**said, **sealed},
+    )  # fmt: skip
     path = page.save(output, overwrite=overwrite)
     click.echo(f"The {page.edition} edition is in {path}")
+    for name, judged in zip(releases, page.verdicts, strict=True):
+        shared.note(f"{name}: {judged.sentence.lower()} (policy {judged.policy.preset})")
+    if check:
+        for judged in page.verdicts:
+            shared.require_safe(judged)
 
 
 MOST = 10_000

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.job import Job
     from jali.releases.base import Release
+    from jali.risk.policy import Policy
+    from jali.risk.verdict import Verdict
 
 SHOW_VALUES = "jali.show_values"
 """Where a context keeps whether messages may show original values."""
@@ -258,6 +260,35 @@ def public_beside(
     return None if public is None and "public" not in loaded.options else loaded.public(public)
 
 
+def policy_named(name: str) -> Policy:
+    """The policy of a preset, or that of a job file."""
+    from jali.job import policy_in
+    from jali.risk.policy import policy_of
+
+    if not name.endswith(".toml"):
+        return policy_of(name)
+    found = policy_in(name)
+    if found is None:
+        raise InputError(f"{name} has no [policy]", do='write [policy] with preset = "public"')
+    return found
+
+
+def policy_for(name: str | None, job: Path | None) -> Policy | None:
+    """The policy that is named, else that of the job; None where neither says one."""
+    from jali.job import policy_in
+
+    if name is not None:
+        return policy_named(name)
+    return None if job is None else policy_in(job)
+
+
+def require_safe(verdict: Verdict) -> None:
+    """End with exit code 3 unless the verdict is that the release is safe to publish."""
+    if not verdict.safe:
+        why = "; ".join(one.told for one in verdict.drivers)
+        raise BrokenPromise(f"{verdict.sentence.lower()} (policy {verdict.policy.preset}): {why}")
+
+
 def read_like(release: Release, source: Path, **reading: Any) -> Table:
     """A file of original rows, read with the columns, kinds and hierarchies that a release tells of."""
     from jali.measures.holder import builders
@@ -304,7 +335,7 @@ class WrongInput(Failure):
 
 
 class BrokenPromise(Failure):
-    """The audit found that a release does not keep what it promises."""
+    """A release does not keep what it promises, or is not safe to publish under a policy."""
 
     exit_code = 3
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,13 @@ class Picture:
     ready: str | None = None  # an SVG that needs no drawing, and no matplotlib
 
     def svg(self, name: str = "picture") -> Html:
-        """The picture as an element for a page, as wide as its place; `name` begins each of its ids."""
-        return Html(ElementTree.tostring(self._element(name), encoding="unicode", short_empty_elements=False))
+        """The picture as an element for a page, as wide as its place; `name` begins each of its ids.
+
+        Its colours are those of the page where it has any of its own, so that it is legible on a dark one too.
+        """
+        root = self._element(name)
+        _adapt(root)
+        return Html(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
 
     def _repr_html_(self) -> str:
         return self.svg()
@@ -179,6 +185,25 @@ def _plain_svg(data: bytes, name: str, title: str, description: str) -> ElementT
         told.text = text
         root.insert(place, told)
     return root
+
+
+_COLOUR = re.compile(r"#(?:[0-9a-f]{6})\b")
+_NAMES = {colour: f"var(--chart-{at}, {colour})" for at, colour in enumerate(COLOURS) if colour != "#000000"}
+_NAMES |= {
+    "#000000": "currentColor", "#333333": "currentColor", "#ffffff": "var(--paper, #ffffff)",
+    **{grey: f"var(--grid, {grey})" for grey in ("#cccccc", "#b0b0b0", "#b5bcc4", "#cccccc80")},
+}  # fmt: skip
+"""The colours of a drawing as a page names them, each with what it is where there is no such page."""
+
+
+def _adapt(root: ElementTree.Element) -> None:
+    """Let a page choose the colours: black is its ink, white its paper."""
+    for part in root.iter():
+        for key in ("style", "fill", "stroke"):
+            value = part.get(key)
+            if value is not None and part is not root:
+                part.set(key, _COLOUR.sub(lambda found: _NAMES.get(found[0], found[0]), value))
+    root.set("style", f"{root.get('style', '')};fill:currentColor")
 
 
 def _rename(root: ElementTree.Element, name: str) -> None:

@@ -74,6 +74,10 @@ def joined(parts: Iterable[object]) -> Html:
     return Html("\n".join(map(escaped, parts)))
 
 
+LONG = 15
+"""A table of more rows can be searched and sorted where the page's script runs."""
+
+
 def html_table(
     header: Sequence[object],
     rows: Iterable[Sequence[object]],
@@ -92,10 +96,11 @@ def html_table(
 
     head = element("tr", *(element("th", t, scope="col", class_="n" if i in numbers else None)
                            for i, t in enumerate(header)))  # fmt: skip
-    body = joined(element("tr", *(cell(i, text) for i, text in enumerate(row))) for row in rows)
+    lines = [element("tr", *(cell(i, text) for i, text in enumerate(row))) for row in rows]
     table = element(
-        "table", element("caption", element("span", caption)), element("thead", head), element("tbody", body)
-    )
+        "table", element("caption", element("span", caption)), element("thead", head),
+        element("tbody", joined(lines)), class_="long" if len(lines) > LONG else None,
+    )  # fmt: skip
     return element("div", table, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
@@ -186,20 +191,30 @@ def sentence(text: str) -> str:
 
 def document(title: str, body: Html, *, edition: str) -> str:
     """A whole page with its style, which asks nothing of a network."""
+    from base64 import b64encode
+    from hashlib import sha256
     from importlib.resources import files
 
-    style = files("jali.core").joinpath("templates/style.css").read_text(encoding="utf-8")
+    style, script = (
+        "\n" + files("jali.core").joinpath(f"templates/{name}").read_text(encoding="utf-8")
+        for name in ("style.css", "script.js")
+    )
+    ours = b64encode(sha256(script.encode()).digest()).decode()  # nothing but our own script may run
+    allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{ours}'; form-action 'none'"
     head = element(
         "head", "\n",
         joined([
             element("meta", charset="utf-8"),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             element("meta", name="referrer", content="no-referrer"),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{allowed}">'),
+            element("meta", name="color-scheme", content="light dark"),
             element("title", title),
-            element("style", Html("\n" + style)),
+            element("style", Html(style)),
         ]), "\n",
     )  # fmt: skip
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', body, class_=edition), lang='en')}\n"
+    inside = joined([body, element("script", Html(script))])
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', inside, class_=edition), lang='en')}\n"
 
 
 def tree_text(paths: Sequence[Sequence[str]], counts: Sequence[int] | None = None) -> str:

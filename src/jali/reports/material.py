@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeVar
@@ -17,8 +17,12 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle, show
 from jali.principles.counts import Counts
 from jali.releases.base import Release
+from jali.risk.attacks.attacks import attacks
+from jali.risk.attacks.scene import Attack, Gallery
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
+from jali.risk.policy import PRESETS, Policy
+from jali.risk.verdict import Verdict, verdict
 
 VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
 QUERIES = (20, 100)
@@ -53,6 +57,10 @@ class Material:
     release: Release
     original: Table | None = None
     public_table: Table | None = None  # what presence is judged beside
+    policy: Policy = PRESETS["public"]
+    attacked: Gallery | bool = False  # attacks that were tried before, or whether the longest is tried too
+    frontier: Mapping[str, Any] | None = None  # what other ways to publish cost, as `Frontier.to_dict` says
+    decided: Mapping[str, str] = field(default_factory=dict)  # what the holder says for the sign-off
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -77,6 +85,38 @@ class Material:
     def audit(self) -> Audit | Missing:
         """What an attacker can learn."""
         return attempt(lambda: audit(self.release, public_table=self.public_table))
+
+    @cached_property
+    def before(self) -> Audit | Missing:
+        """What an attacker could learn from the original, had it been published as it is."""
+        original = self.original
+        return Missing("no original") if original is None else attempt(lambda: audit(original))
+
+    @cached_property
+    def attacks(self) -> tuple[Attack, ...]:
+        """The attacks that were tried, for each sensitive column; none without the original."""
+        original = self.original
+        if original is None:
+            return ()
+        if isinstance(self.attacked, Gallery):
+            return self.attacked.attacks
+        found: list[Attack] = []
+        columns: list[str | None] = [*self.names("sensitive")] or [None]
+        for column in columns:
+            made = attempt(
+                lambda column=column: attacks(  # type: ignore[misc]
+                    self.release, original, public=self.public_table, sensitive=column, cases=0
+                )
+            )
+            if not isinstance(made, Missing):
+                found += made.attacks if self.attacked else made.tried
+        return tuple(found)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether it may be published under the policy."""
+        known = None if isinstance(self.audit, Missing) else self.audit
+        return verdict(self.policy, known, self.release, self.attacks)
 
     @cached_property
     def estimate(self) -> Any:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from jali.core.charts import bars, lines
@@ -23,6 +24,7 @@ from jali.core.text import (
     sentence,
 )
 from jali.encoding import values as v
+from jali.encoding.hierarchy import ROOT
 from jali.measures.queries import CLASSES, Association, Distribution
 from jali.releases.column import Published
 from jali.releases.marginals import Marginals
@@ -31,6 +33,8 @@ from jali.reports.material import SEED, Material, Missing, not_defined
 
 ROWS = 8
 """The number of rows that are shown of each table."""
+MERGED, LISTED = 12, 8
+"""The most cells of a column whose values are listed, and the most values of each."""
 ROLES = {
     "quasi": "quasi-identifier", "sensitive": "sensitive", "other": "other", "weights": "weights",
     "identifier": "identifier, as pseudonyms", "bucket": "bucket number", "batch": "batch number", "count": "count",
@@ -75,6 +79,12 @@ def _shown(m: Material) -> list[tuple[tuple[str, ...], str]]:
         return [((str(f.get("table", "")),), line) for f, line in zip(m.columns, lines, strict=True)]
     of = {c.name: _line(m, c) for c in release.columns} if collected is None else _in_marginals(collected)
     return [((), of.get(f["name"], "")) for f in m.columns]
+
+
+def shown_lines(m: Material) -> list[tuple[str, str]]:
+    """Each column, in the table where it stands, and how it is shown."""
+    told = zip(m.columns, _shown(m), strict=True)
+    return [(f"{facts['name']} in {place[0]}" if place else str(facts["name"]), line) for facts, (place, line) in told]
 
 
 def _in_marginals(release: Marginals) -> dict[str, str]:
@@ -138,7 +148,7 @@ def _is_number(text: str) -> bool:
 
 def made(m: Material) -> Section:
     """How it was made, as the manifest tells."""
-    rows = [(key.replace("_", " ").capitalize(), _plain(value)) for key, value in m.manifest["method"].items()]
+    rows = [(key.replace("_", " ").capitalize(), plain(value)) for key, value in m.manifest["method"].items()]
     rows += [(f"Values of {name}", f"{told} domain") for name, told in m.manifest["domain"].items()]
     rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
     rows.append(("Made with", f"jali {m.manifest['jali']}"))
@@ -146,7 +156,8 @@ def made(m: Material) -> Section:
     return Section("made", "How it was made", element("div", table))
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A value of the manifest as text."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -172,7 +183,7 @@ def columns(m: Material) -> Section:
         if private
         else f"What an analyst infers from the release, {_spread(m)}."
     )
-    drawn = [_column(found, name, f"column-{i}") for i, (name, found) in enumerate(m.distributions.items())]
+    drawn = [_column(m, found, name, f"column-{i}") for i, (name, found) in enumerate(m.distributions.items())]
     body = joined([paragraphs(said), element("div", *drawn, class_="pair")])
     return Section("columns", title, body, confidential=private)
 
@@ -188,23 +199,65 @@ def _spread(m: Material) -> str:
     return "with people spread as a cell's distribution says, and evenly within what a cell without one covers"
 
 
-def _column(found: Distribution | Missing, name: str, place: str) -> Html:
+def _column(m: Material, found: Distribution | Missing, name: str, place: str) -> Html:
+    """What is published of a column, how far off that is, and which values are merged."""
+    own = [line for told, line in shown_lines(m) if told == name or told.startswith(f"{name} in ")]
+    facts = [sentence(text) for text in dict.fromkeys(own) if text]
+    column = next((c for c in m.release.columns if c.name == name), None)
+    title = element("h3", name)
+    if column is not None and column.role == "quasi" and column.labels.to_pylist() == [ROOT]:
+        said = "Not published: every row shows *. What an analyst knows of it was known before."
+        return element("div", title, element("p", said, class_="none"), class_="card")
     if isinstance(found, Missing):
-        return element("div", element("h3", name), not_defined(found))
+        return element("div", title, paragraphs(*facts), not_defined(found), class_="card")
+    if found.distance is not None:
+        facts.append(
+            f"{percent(found.distance)} of the people would have to move from class to class to match the original."
+        )
+    if m.original is not None and column is not None:
+        facts.append(
+            f"{many(len(m.original[name].values), 'value')} in the original, {many(len(column.labels), 'cell')} here."
+        )
+    parts = [title, paragraphs(*facts), _shares(found, name, place), _merged(column)]
+    return element("div", *parts, class_="card")
+
+
+def _shares(found: Distribution, name: str, place: str) -> Html:
+    """The shares of a column's classes, drawn and as a table."""
     labels = found.classes.labels
     series = {"inferred": found.published.tolist()}
-    title = name
     if found.original is not None:
         series = {"original": found.original.tolist(), **series}
-        title = f"{name} (distance {found.distance:.3f})"
     texts = [
         f"{label}: " + ", ".join(f"{percent(values[i])} {kind}" for kind, values in series.items())
         for i, label in enumerate(labels)
     ]
-    picture = bars(labels, series, title=title, description="; ".join(texts), axis="share")
+    picture = bars(labels, series, title=f"Shares of {name}", description="; ".join(texts), axis="share of the people")
     rows = [(label, *(percent(values[i]) for values in series.values())) for i, label in enumerate(labels)]
     header = (name, *(kind.capitalize() for kind in series))
     return figure(picture, place, html_table(header, rows, caption=f"Shares of {name}", numbers=(1, 2)))
+
+
+def _merged(column: Published | None) -> Html:
+    """Which values the most frequent cells stand for, where they list several; all of that stands in the manifest."""
+    sets = None if column is None or column.role != "quasi" else column.cover.listed
+    if column is None or sets is None or int(sets.size.max(initial=0)) < 2:
+        return Html("")
+    people = np.bincount(column.codes, minlength=len(column.labels))
+    texts = v.texts(sets.values).to_pylist()
+    rows = []
+    for node in np.argsort(-people, kind="stable")[:MERGED].tolist():
+        members = sorted(
+            str(texts[i]) for i in sets.member[sets.start[node] : sets.start[node + 1]] if texts[i] is not None
+        )
+        more = f" and {len(members) - LISTED:,} more" if len(members) > LISTED else ""
+        rows.append(
+            (cut(str(column.labels[node].as_py())), f"{people[node]:,}", ", ".join(map(cut, members[:LISTED])) + more)
+        )
+    table = html_table(
+        ("Cell", "Rows", "Stands for"), rows, caption=f"Values of {column.name} that are merged", numbers=(1,)
+    )
+    return element("details", element("summary", "Which values are merged"), table)
 
 
 def pairs(m: Material) -> Section:

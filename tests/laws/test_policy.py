@@ -1,0 +1,164 @@
+"""Laws of the verdict: thresholds are monotone, what is not judged is never safe, and the worst outcome decides."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jali
+from jali.errors import InputError
+from jali.principles.counts import dense
+from jali.risk.attacks.scene import Attack
+from jali.risk.audit.audit import figures
+from jali.risk.policy import ATTACKS, EXPOSING, PRESETS, Policy, policy_of
+from jali.risk.verdict import verdict
+
+SHARES = st.sampled_from(
+    [None, Fraction(0), Fraction(1, 20), Fraction(1, 11), Fraction(1, 3), Fraction(1, 2), Fraction(1)]
+)
+WORSE = {"safe": 0, "change": 1, "stop": 2}
+LIMITS = ("highest_risk", "average_risk", "largest_belief", "disclosure", "exposed", "singled_out")
+
+
+@st.composite
+def audits(draw: Any) -> Any:
+    """The audit of some groups by two to four values; every group has somebody."""
+    groups, values = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    cells = st.lists(st.integers(0, 5), min_size=values, max_size=values)
+    counts = np.array(draw(st.lists(cells, min_size=groups, max_size=groups)), dtype=np.int64)
+    counts[:, 0] += 1
+    return figures(dense(counts))
+
+
+@st.composite
+def tried(draw: Any) -> tuple[Attack, ...]:
+    """Some attacks, of which some were not computed."""
+    names = draw(st.lists(st.sampled_from(ATTACKS), unique=True))
+    exposed = [draw(st.one_of(st.none(), st.integers(0, 10))) for _ in names]
+    return tuple(Attack(name, "somebody", number, 10) for name, number in zip(names, exposed, strict=True))
+
+
+@st.composite
+def policies(draw: Any) -> Policy:
+    """Any thresholds."""
+    shares = {name: draw(SHARES) for name in LIMITS}
+    flags = {name: draw(st.booleans()) for name in ("promise", "algorithm", "identifiers")}
+    return Policy(**shares, **flags, facts=draw(st.integers(0, 3)))
+
+
+@given(audits(), tried(), policies(), st.sampled_from(LIMITS), SHARES)
+def test_a_looser_threshold_never_makes_the_verdict_worse(
+    audit: Any, attacks: Any, policy: Policy, name: str, other: Any
+) -> None:
+    """In each threshold: with a larger share, or with none, the decision is the same or better."""
+    own = getattr(policy, name)
+    if own is None or (other is not None and other < own):
+        return
+    looser = dataclasses.replace(policy, **{name: other})
+    decisions = [WORSE[verdict(p, audit, None, attacks).decision] for p in (policy, looser)]
+    assert decisions[1] <= decisions[0] or not verdict(looser, audit, None, attacks).judged
+
+
+@given(audits(), tried(), policies())
+def test_what_is_not_judged_is_never_safe(audit: Any, attacks: Any, policy: Policy) -> None:
+    """Safe means that every threshold was judged and met; no audit, no thresholds: not safe."""
+    found = verdict(policy, audit, None, attacks)
+    assert found.safe == (bool(found.judged) and all(one.outcome == "met" for one in found.judged))
+    assert not verdict(policy, None, None, attacks).safe
+    assert {one.name for one in found.drivers} == {one.name for one in found.judged if one.outcome != "met"}
+
+
+@given(audits(), st.sampled_from(EXPOSING), st.integers(0, 10), SHARES)
+def test_an_attack_counts_as_it_was_tried(audit: Any, name: str, exposed: int, limit: Any) -> None:
+    """Its share of people against the limit, whatever the groups say; the worst of several columns counts."""
+    if limit is None:
+        return
+    two = (Attack(name, "somebody", exposed, 10), Attack(name, "somebody", 0, 10))
+    (judged,) = verdict(Policy(exposed={name: limit}), audit, None, two).judged
+    assert (judged.outcome == "met") == (exposed / 10 <= float(limit))
+    assert judged.outcome in ("met", "grave")
+    (unknown,) = verdict(Policy(exposed={name: limit}), audit, None, (two[0], Attack(name, "x", None, 10))).judged
+    assert unknown.outcome == "not judged"
+
+
+@given(audits())
+def test_risk_and_belief_are_those_of_the_audit(audit: Any) -> None:
+    """A threshold at the figure itself is met, one below it is missed."""
+    for name, value in (("highest_risk", 1 / audit.k), ("largest_belief", audit.largest_share)):
+        share = Fraction(value).limit_denominator(1000)
+        (met,) = verdict(Policy(**{name: share}), audit).judged
+        (missed,) = verdict(Policy(**{name: share * Fraction(99, 100)}), audit).judged
+        assert met.outcome == "met"
+        assert missed.outcome in ("missed", "grave")
+        assert missed.do
+
+
+def test_eleven_people_are_enough_for_the_public_and_five_for_researchers() -> None:
+    """The thresholds of 0.09, 0.2 and 0.33 are those of groups of 11, 5 and 3 people."""
+    for name, k in (("public", 11), ("researchers", 5), ("internal", 3)):
+        limit = PRESETS[name].highest_risk
+        for people, met in ((k, True), (k - 1, False)):
+            (judged,) = verdict(Policy(highest_risk=limit), figures(dense(np.array([[people, 0]])))).judged
+            assert (judged.outcome == "met") is met
+
+
+def test_what_the_policy_names_must_be_known() -> None:
+    """Presets, thresholds, attacks and shares; a preset with a threshold of its own says so."""
+    for wrong, match in [
+        ("publik", "public"),
+        ({"preset": "public", "highest_rsk": 0.1}, "highest_risk"),
+        ({"exposed": {"homogenity": 0}}, "homogeneity"),
+        ({"highest_risk": 2}, "from 0 to 1"),
+        (7, "a policy is a name"),
+    ]:
+        with pytest.raises(InputError, match=match):
+            policy_of(wrong)  # type: ignore[arg-type]
+    assert policy_of(None) is PRESETS["public"]
+    own = policy_of({"preset": "internal", "highest_risk": "1/20"})
+    assert own.highest_risk == Fraction(1, 20)
+    assert own.average_risk == PRESETS["internal"].average_risk
+    assert own.preset.startswith("internal, with")
+
+
+def table_of(**options: Any) -> Any:
+    """Some people, of whom everybody over fifty has one value."""
+    n = 240
+    frame = pd.DataFrame({"age": [20 + i % 60 for i in range(n)], "sex": ["f", "m"] * (n // 2)})
+    frame["illness"] = ["cancer" if age >= 50 else ("flu", "cold", "gout")[i % 3] for i, age in enumerate(frame["age"])]
+    frame["patient name"] = [f"Person {i}" for i in range(n)]
+    quasi = {"age": jali.bands(10, 30, low=20, high=79), "sex": jali.suppress()}
+    return jali.table(frame, quasi=quasi, sensitive=["illness"], **options)
+
+
+def test_names_homogeneous_groups_and_missing_promises_are_found() -> None:
+    """A release with names, and one of groups with one value, are not to be published, and the page says why."""
+    allowed = {"other": ["patient name"], "allow": {"patient name": "wanted"}}
+    named = jali.report(jali.generalize(table_of(**allowed), [jali.KAnonymity(11)])).verdict
+    assert named.decision == "stop"
+    assert "patient name" in next(one for one in named.drivers if one.threshold == "identifiers").found
+    plain = jali.generalize(table_of(), [jali.KAnonymity(11)], levels={"age": 1, "sex": 0})
+    for found in (jali.report(plain).verdict, jali.report(plain, table_of()).verdict):
+        assert found.decision == "stop"
+        worst = next(one for one in found.judged if one.threshold == "exposed.homogeneity")
+        assert worst.found.startswith("50.0")
+        assert any(one.threshold == "promise" for one in found.drivers)
+
+
+def test_a_transparent_release_can_be_safe_for_the_public() -> None:
+    """Where every threshold is met; without that the algorithm is not judged, and it is not safe."""
+    table = jali.datasets.census(rows=3000, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
+    asked = [jali.KAnonymity(40), jali.FrequencyDiversity(3)]
+    policy = {"preset": "public", "disclosure": 0.9}
+    safe = jali.report(jali.partition(table, asked, transparent=True), table, policy=policy).verdict
+    assert safe.decision == "safe", safe
+    other = jali.report(jali.partition(table, asked), table, policy=policy).verdict
+    assert [one.threshold for one in other.drivers] == ["algorithm"]
+    assert other.drivers[0].outcome == "not judged"
+    assert other.decision == "change"
