@@ -25,7 +25,7 @@ from oracles import builders as oracle
 from oracles.encoding import band_of
 from oracles.hierarchies import column, hierarchy, is_hierarchy, labels, refused_in_one_line
 
-days = st.dates(dt.date(1895, 1, 1), dt.date(2024, 12, 31))
+days = st.dates(dt.date(1900, 1, 1), dt.date(2024, 12, 31))
 ICD = st.from_regex(r"[A-Z][0-9]{2}(\.[0-9]{1,2})?", fullmatch=True)
 CODES = {
     "icd-10": ICD,

@@ -82,7 +82,7 @@ class Dates(Builder):
             wrong = np.flatnonzero((age < 0) | (age >= OLDEST))
             if len(wrong):
                 raise HierarchyError(
-                    f'column "{column}" has a date of birth after {self.on} or more than {OLDEST} years before',
+                    f'column "{column}" has a date of birth after {self.on}, or {OLDEST} years or more before it',
                     do="choose another day in dates(on=…) or correct the value",
                     value=occurring.drop_null()[int(wrong[0])].as_py(),
                 )
