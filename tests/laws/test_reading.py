@@ -112,6 +112,15 @@ def test_every_decision_is_said_with_the_cells_that_decided_it(write: Any) -> No
     assert again.notes == ()
 
 
+def test_a_note_is_one_line_whatever_the_names(write: Any) -> None:
+    """Line ends and signs that steer a terminal stay out of it, and so does the end of a long name."""
+    name = "a\x1b[31m\nb" + "c" * 1000
+    (note,) = jali.read(write(f'"{name}";k\n1,5;1\n'), quasi=[name]).notes
+    assert note.startswith('column "a')
+    assert note.isprintable()
+    assert len(note) < 600
+
+
 # --- missing values ------------------------------------------------------------------------------------------------
 
 

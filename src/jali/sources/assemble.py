@@ -21,7 +21,7 @@ from jali.encoding.table import Column, Domain, Role, Table, check_roles
 from jali.errors import HierarchyError, InputError, InternalError, nearest, nearest_hidden
 from jali.sources.distinct import Raw, raw, refuse_infinite
 from jali.sources.pseudonyms import Identifiers, identifiers_of, pseudonyms
-from jali.sources.writing import Cells, Writing, groups_of_three
+from jali.sources.writing import Cells, Writing, as_line, groups_of_three
 
 Missing = Literal["keep", "drop"]
 
@@ -197,7 +197,8 @@ def assemble(
         dropped=roles.identifiers.dropped,
         allowed=roles.identifiers.allow,
     )
-    table = replace(table, notes=(*notes, *_said([said[name] for name in known if name in said], table)))
+    every = (*notes, *_said([said[name] for name in known if name in said], table))
+    table = replace(table, notes=tuple(map(as_line, every)))
     if roles.missing == "drop":
         table = _complete(table, roles)
     return _people_are_rows(table)

@@ -24,7 +24,7 @@ from jali.sources.assemble import Missing, Roles, assemble, roles_of
 from jali.sources.delimited import Delimited, EncodingError
 from jali.sources.distinct import raw
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
-from jali.sources.writing import Cells, Writing, agreed
+from jali.sources.writing import Cells, Writing, as_line
 
 
 def read(
@@ -233,12 +233,23 @@ def _detected(file: Source, reading: dict[str, Any]) -> Detected:
         return cells, [each.read() for each in cells]
 
     columns, values = read_as(said)
-    options = said | agreed(columns, said)
+    options = said | _agreed(columns, said)
     if not all(one.type == other.type for one, other in zip(values, read_as(options)[1], strict=True)):
         options = said  # what one column shows is wrong for another: each goes on to show it by itself
     repeats = any(pc.index(found.distinct, name).as_py() >= 0 for name, found in texts.items())
-    notes = [note for each in columns for note in each.notes]
-    return Detected(file.header, reading | options, (*file.notes, *notes), repeats=repeats)
+    notes = [as_line(note) for each in columns for note in each.notes]
+    return Detected(file.header, reading | options, (*map(as_line, file.notes), *notes), repeats=repeats)
+
+
+def _agreed(cells: list[Cells], said: Mapping[str, object]) -> dict[str, object]:
+    """The options that the columns decided, where nobody has said them and no two columns decided otherwise."""
+    found: dict[str, object] = {}
+    for name in ("decimal", "thousands", "date_format"):
+        shown = {each.options[name] for each in cells if name in each.options}
+        if len(shown) == 1 and said[name] is None:
+            found[name] = shown.pop()
+    markers = list(dict.fromkeys(marker for each in cells for marker in each.markers))
+    return found | ({"missing_markers": markers} if markers and said["missing_markers"] is None else {})
 
 
 _COUNT = "rows counted by jali"

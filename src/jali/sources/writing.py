@@ -7,7 +7,7 @@ the cells leave open stays text, with the option that settles it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import ascii_letters, ascii_lowercase, ascii_uppercase
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jali.core.arrays import Bools, Ints
+from jali.core.text import printable
 from jali.encoding import values as v
-from jali.errors import InputError, listed, one_of, told
+from jali.errors import LONGEST, InputError, listed, one_of, told
 
 MARKERS: dict[str, tuple[str, ...]] = {
     "r": ("", "NA", "NaN"),
@@ -260,18 +261,6 @@ class Cells:
         return _bools(pc.and_(filled, pc.invert(fits)))
 
 
-def agreed(columns: Iterable[Cells], said: Mapping[str, object]) -> dict[str, object]:
-    """The options that the columns decided, where nobody has said them and no two columns decided otherwise."""
-    cells = list(columns)
-    found: dict[str, object] = {}
-    for name in ("decimal", "thousands", "date_format"):
-        shown = {each.options[name] for each in cells if name in each.options}
-        if len(shown) == 1 and said[name] is None:
-            found[name] = shown.pop()
-    markers = list(dict.fromkeys(marker for each in cells for marker in each.markers))
-    return found | ({"missing_markers": markers} if markers and said["missing_markers"] is None else {})
-
-
 def parsed(texts: pa.Array, order: str) -> pa.Array:
     """Texts as dates (or times, where the format has hours), missing where they are none of this format."""
     pattern = _pattern(order)
@@ -370,6 +359,12 @@ def groups_of_three(texts: pa.Array) -> bool:
     """Whether every number has a point before its last three digits: 1.500 may mean 1500."""
     filled = pc.utf8_trim_whitespace(texts).drop_null()
     return len(filled) > 0 and v.all_match(filled, r"^-?[1-9][0-9]{0,2}\.[0-9]{3}$")
+
+
+def as_line(note: str) -> str:
+    """A note in one line that a terminal can show, whatever the names in it, cut where it is long."""
+    line = " ".join(printable(note).splitlines())
+    return line if len(line) <= LONGEST else line[:LONGEST] + "…"
 
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:
