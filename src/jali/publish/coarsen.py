@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +104,7 @@ class _Clock:
 
 def _table(drawn: Draft, batch: Ints) -> GroupTable:
     """The table as it would be published, in the order of the original."""
-    columns = tuple(replace(column, codes=column.codes[drawn.bucket]) for column in drawn.columns)
+    columns = tuple(column.with_codes(column.codes[drawn.bucket]) for column in drawn.columns)
     return GroupTable(drawn.name, columns, batch if drawn.linked else None)
 
 

@@ -174,5 +174,5 @@ def column_line(column: Published) -> str:
 
 def _unknown(column: Published) -> str:
     """A hint where a cell does not say over what an analyst may spread it."""
-    told = column.cover.known[column.codes].all()
+    told = column.cover.known[column.held].all()
     return "" if told else "; what * covers is not declared, so that nobody can count or draw it"
