@@ -18,6 +18,7 @@ from benchmarks import (
     profile,
     quality,
     report,
+    rows,
     search,
     transparency,
 )
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "quality": quality.run,
     "disclosure": disclosure.run,
     "report": report.run,
+    "rows": rows.run,
     "adult": adult.run,
     "angel": angel.run,
     "marginals": marginals.run,
