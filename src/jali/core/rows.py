@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, NamedTuple
@@ -16,13 +16,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, steps
+from jali.core.arrays import Ints, combine, steps
 
 Places = NDArray[np.int32]
 """The distinct row of each row: (rows,)."""
 
 AT_ONCE = 1 << 16
 """Rows that are turned into text together: what is written then stays in the processor's cache."""
+CHUNK = 1 << 18
+"""Rows that are shuffled together."""
 READY = 1 << 20
 """Distinct rows up to which every line of a CSV file is made once and held."""
 _BLOCK = 1 << 22  # small enough to stay near the processor
@@ -39,9 +41,22 @@ def fresh_random() -> np.random.Generator:
 
 
 def drawn(numbers: Ints, random: np.random.Generator) -> Places:
-    """The rows that distinct rows with these numbers stand for, in a uniformly random order (Fisher–Yates)."""
-    of = np.repeat(np.arange(len(numbers), dtype=np.int32), numbers)
-    random.shuffle(of)
+    """The rows that distinct rows with these numbers stand for, in a uniformly random order.
+
+    Each row is in each of some chunks with the same probability, by itself, and a chunk is shuffled: that is sorting by
+    independent uniform numbers whose first digit is the chunk. How many of a distinct row are in a chunk is binomial.
+    """
+    which, left = np.arange(len(numbers), dtype=np.int32), numbers
+    of = np.empty(int(numbers.sum()), dtype=np.int32)
+    chunks = max(1, -(-len(of) // CHUNK))
+    chunks = chunks if chunks * len(numbers) <= len(of) else 1  # else drawing numbers takes longer than one shuffle
+    at = 0
+    for more in range(chunks, 0, -1):
+        here = left if more == 1 else random.binomial(left, 1 / more)
+        part = of[at : at + int(here.sum())]
+        part[:] = np.repeat(which, here)
+        random.shuffle(part)
+        at, left = at + len(part), left - here
     return of
 
 
@@ -105,7 +120,11 @@ class Rows:
 
 def ordered(distinct: pa.Table, of: Places) -> Rows:
     """The table whose rows are these distinct rows."""
-    return Rows(distinct, Order(counted(of, length=distinct.num_rows), of))
+    many = distinct.num_rows
+    numbers = np.zeros(many, dtype=np.int64)
+    for some in steps(len(of), 1, max(CHUNK, many)):  # numpy widens what it counts: some at a time stay in the cache
+        numbers += np.bincount(of[some], minlength=many)
+    return Rows(distinct, Order(numbers, of))
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
@@ -192,19 +211,17 @@ class Lines(NamedTuple):
     of: Places  # (lines but the first,)
 
 
-def distinct_lines(file: IO[bytes], see: Callable[[memoryview], object], *, most: float = 0.5) -> Lines | None:
-    """The distinct lines of a file, read once from where it stands; `see` gets all that is read.
+def distinct_lines(file: IO[bytes], *, most: float = 0.5) -> Lines | None:
+    """The distinct lines of a file.
 
-    None, with the rest of the file unread, where lines are no way to read it: a carriage return stands in it, its last
-    line does not end, or it is large and more than the share `most` of its first lines are distinct.
+    None where lines are no way to read it: a carriage return stands in it, its last line does not end, or it is large
+    and more than the share `most` of its first lines are distinct.
     """
     first = file.readline()
-    see(memoryview(first))
     found, buffer, kept = _Found(), bytearray(min(_BLOCK, _left(file) + 1)), 0
     if not first.endswith(b"\n") or b"\r" in first:
         return None
     while read := file.readinto(memoryview(buffer)[kept:]):  # type: ignore[attr-defined]
-        see(memoryview(buffer)[kept : kept + read])
         if buffer.find(b"\r", kept, kept + read) >= 0:
             return None
         data = np.frombuffer(buffer, np.uint8, kept + read)

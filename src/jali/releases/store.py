@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -140,17 +141,24 @@ def within_release(path: Path) -> bool:
 def _write_table(rows: Rows, path: Path, form: Format) -> str:
     """Write a table in one pass; its digest."""
     with path.open("wb") as file:
-        written = Digested(file)
-        if form == "csv":
-            for part in csv_parts(replace(rows, distinct=_as_read(rows.distinct))):
-                written.write(part)
-        else:
-            _write_parquet(rows, written)
+        digest = _write_csv(rows, file) if form == "csv" else _write_parquet(rows, file)
     sync(path)
-    return written.digest.hexdigest()
+    return digest
 
 
-class Digested:
+def _write_csv(rows: Rows, file: IO[bytes]) -> str:
+    """The digest of a part is computed while the next one is made."""
+    digest, last = hashlib.sha256(), None
+    with ThreadPoolExecutor(1) as side:
+        for part in csv_parts(replace(rows, distinct=_as_read(rows.distinct))):
+            if last is not None:
+                last.result()
+            last = side.submit(digest.update, part)
+            file.write(part)
+    return digest.hexdigest()
+
+
+class _Digested:
     """A file that keeps the digest of what is written to it."""
 
     closed = False  # asked by Arrow
@@ -158,7 +166,7 @@ class Digested:
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.sha256()
 
-    def write(self, part: Any) -> int:
+    def write(self, part: bytes) -> int:
         """Write some bytes."""
         self.digest.update(part)
         return self.file.write(part)
@@ -168,12 +176,13 @@ class Digested:
         self.file.flush()
 
 
-def _write_parquet(rows: Rows, file: Digested) -> None:
+def _write_parquet(rows: Rows, file: IO[bytes]) -> str:
     """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
-    distinct = rows.distinct
-    with pq.ParquetWriter(file, distinct.schema, write_statistics=False, store_schema=False) as writer:
+    written = _Digested(file)
+    with pq.ParquetWriter(written, rows.distinct.schema, write_statistics=False, store_schema=False) as writer:
         for part in rows.parts(GROUP):
             writer.write_table(part)
+    return written.digest.hexdigest()
 
 
 GROUP = 1 << 20
@@ -264,12 +273,10 @@ def _is_file(facts: Any) -> bool:
 
 def _lines(path: Path) -> tuple[str, Lines | None]:
     """The digest of a CSV file, and its distinct lines where that is a way to read it."""
-    digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as raw, io.BufferedReader(raw, 1 << 16) as file:
-        lines = distinct_lines(file, digest.update)
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest(), lines
+    with ThreadPoolExecutor(1) as side, path.open("rb") as file:
+        digest = side.submit(_digest, path)
+        lines = distinct_lines(file)
+        return digest.result(), lines
 
 
 def _read_csv(path: Path, lines: Lines | None, rows: int) -> Rows:
