@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ import jali
 from jali.core import rows as counting
 from jali.core.rows import Order, Rows, cells, csv_parts, distinct_lines, distinct_rows, drawn, ordered
 from jali.encoding.table import Table
+from jali.errors import InputError
 from oracles import rows as oracle
 from oracles.often import seeds
 from oracles.published import tables
@@ -113,6 +115,28 @@ def test_a_missing_value_is_a_missing_index(labels: list[str | None], data: st.D
     made = cells(pa.array(labels, pa.string()), np.array(codes, dtype=np.uint8))
     assert made.to_pylist() == [labels[code] for code in codes]
     assert made.dictionary.null_count == 0
+
+
+@given(tables(persons=None), st.integers(1, 4), st.booleans())
+def test_part_files_are_one_table(table: Table, size: int, damaged: bool) -> None:
+    """In their order; a part that is missing or changed is noticed, and an older jali is told that it is older."""
+    release = jali.generalize(table, [jali.KAnonymity(1)])
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jali.releases.store.PART", size)
+        out = release.save(Path(folder) / "out", format="parquet")
+        files = json.loads((out / "manifest.json").read_text("utf-8"))
+        several = table.rows > size
+        assert ((out / "data-2.parquet").exists(), (out / "data.parquet").exists()) == (several, not several)
+        assert files["format_version"] == (2 if len(files["files"]) > len(release.tables) else 1)
+        assert jali.load(out).frame("arrow").to_pylist() == release.frame("arrow").to_pylist()
+        jali.load(out).save(out, format="parquet", overwrite=True)
+        if damaged and several:
+            (out / "data-2.parquet").write_bytes((out / "data-1.parquet").read_bytes() + b"x")
+            with pytest.raises(InputError, match="was changed"):
+                jali.load(out)
+            (out / "data-2.parquet").unlink()
+            with pytest.raises(InputError, match="lacks"):
+                jali.load(out)
 
 
 # -- the order --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, NamedTuple
@@ -111,9 +111,11 @@ class Rows:
         columns = (_flat(column) for column in self.distinct.columns)
         return pa.table([_plain(column, of) for column in columns], names=self.distinct.column_names)
 
-    def parts(self, at_once: int) -> Iterator[pa.Table]:
-        """The table in its order, some rows at a time."""
-        for some in steps(self.count, 1, at_once):
+    def parts(self, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
+        """The table in its order, or a slice of it, some rows at a time."""
+        begin, end = (0, self.count) if of is None else (of.start, of.stop)
+        for part in steps(end - begin, 1, at_once):
+            some = slice(begin + part.start, begin + part.stop)
             own = self.distinct.slice(some.start, some.stop - some.start)
             yield own if self.order is None else self.distinct.take(pa.array(self.order.of[some]))
 
@@ -283,13 +285,16 @@ class _Found:
 
 def distinct_rows(parts: Iterable[pa.Table]) -> Rows:
     """The distinct rows of a table that comes part by part."""
-    found = [_distinct(part) for part in parts]
-    if len(found) == 1:
-        return ordered(*found[0])
-    whole, number = _distinct(pa.concat_tables([table for table, _ in found]))
-    sizes = [table.num_rows for table, _ in found]
-    own = zip(np.split(number, np.cumsum(sizes)[:-1]), found, strict=True)
-    return ordered(whole, np.concatenate([numbers[of] for numbers, (_, of) in own]))
+    return together([ordered(*_distinct(part)) for part in parts])
+
+
+def together(parts: Sequence[Rows]) -> Rows:
+    """The table that several make one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    whole, number = _distinct(pa.concat_tables([part.distinct for part in parts]))
+    own = np.split(number, np.cumsum([part.distinct.num_rows for part in parts])[:-1])
+    return ordered(whole, np.concatenate([numbers[part.of] for numbers, part in zip(own, parts, strict=True)]))
 
 
 def _distinct(table: pa.Table) -> tuple[pa.Table, Places]:

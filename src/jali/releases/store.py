@@ -19,15 +19,17 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from jali.core.arrays import steps
 from jali.core.files import Place, hold, put_folder, reason, sync
 from jali.core.formats import any_length, in_blocks, quoted, unquoted
-from jali.core.rows import Lines, Rows, csv_parts, distinct_lines, distinct_rows, joined_lines, ordered
+from jali.core.rows import Lines, Rows, csv_parts, distinct_lines, distinct_rows, joined_lines, ordered, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
 MANIFEST = "manifest.json"
 SPREADSHEET_SAFE = "spreadsheet_safe"
 FORMAT_VERSION = 1
+PARTS_VERSION = 2  # a table may have several files, which a jali that reads version 1 would take for one another
 Format = Literal["csv", "parquet"]
 
 
@@ -95,11 +97,11 @@ def _build(
 ) -> None:
     files: dict[str, dict[str, Any]] = {}
     for name, rows in tables.items():
-        path = building / f"{name}.{form}"
-        files[path.name] = {"table": name, "rows": rows.count, "sha256": _write_table(rows, path, form)}
+        files |= _write_files(building, name, rows, form)
     for name in texts:
         files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)}
-    facts = {"format_version": FORMAT_VERSION, **manifest, "files": files}
+    version = FORMAT_VERSION if len(files) == len(tables) + len(texts) else PARTS_VERSION
+    facts = {"format_version": version, **manifest, "files": files}
     _write_text(building / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     sync(building)
 
@@ -138,10 +140,26 @@ def within_release(path: Path) -> bool:
     return any(release_files(place) for place in (folder, *folder.parents))
 
 
-def _write_table(rows: Rows, path: Path, form: Format) -> str:
-    """Write a table in one pass; its digest."""
+PART = 1 << 23
+"""Rows of a Parquet file: a table of more has several, which are written side by side."""
+
+
+def _write_files(building: Path, name: str, rows: Rows, form: Format) -> dict[str, dict[str, Any]]:
+    """Write a table into one file or, where it is large, into several; what the manifest says of them."""
+    some = list(steps(rows.count, 1, PART)) if form == "parquet" and rows.count > PART else [slice(0, rows.count)]
+    numbers = [f"-{at}" for at in range(1, len(some) + 1)] if len(some) > 1 else [""]
+    paths = [building / f"{name}{number}.{form}" for number in numbers]
+    with ThreadPoolExecutor(min(len(some), os.cpu_count() or 1)) as workers:
+        jobs = [workers.submit(_write_table, rows, path, form, own) for path, own in zip(paths, some, strict=True)]
+        digests = [job.result() for job in jobs]
+    told = zip(paths, some, digests, strict=True)
+    return {path.name: {"table": name, "rows": own.stop - own.start, "sha256": digest} for path, own, digest in told}
+
+
+def _write_table(rows: Rows, path: Path, form: Format, some: slice) -> str:
+    """Write a slice of a table in one pass; its digest."""
     with path.open("wb") as file:
-        digest = _write_csv(rows, file) if form == "csv" else _write_parquet(rows, file)
+        digest = _write_csv(rows, file) if form == "csv" else _write_parquet(rows, file, some)
     sync(path)
     return digest
 
@@ -176,11 +194,11 @@ class _Digested:
         self.file.flush()
 
 
-def _write_parquet(rows: Rows, file: IO[bytes]) -> str:
+def _write_parquet(rows: Rows, file: IO[bytes], some: slice) -> str:
     """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
     written = _Digested(file)
     with pq.ParquetWriter(written, rows.distinct.schema, write_statistics=False, store_schema=False) as writer:
-        for part in rows.parts(GROUP):
+        for part in rows.parts(GROUP, some):
             writer.write_table(part)
     return written.digest.hexdigest()
 
@@ -220,7 +238,7 @@ def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
     folder = path_of(folder)
     manifest = _manifest(folder)
-    tables = {}
+    parts: dict[str, list[Rows]] = {}
     safe = manifest.pop(SPREADSHEET_SAFE, False) is True
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
@@ -229,19 +247,27 @@ def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
         if not file.is_file():
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
         try:
-            is_csv = facts["table"] is not None and file.suffix != ".parquet"
-            digest, lines = _lines(file) if is_csv else (_digest(file), None)
-            if digest != facts["sha256"]:
-                raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
-            if facts["table"] is not None:  # else a picture beside the tables
-                found = _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file)
-                tables[facts["table"]] = replace(found, distinct=unquoted(found.distinct)) if safe else found
+            found = _read_file(folder, file, facts)
+            if found is not None:
+                found = replace(found, distinct=unquoted(found.distinct)) if safe else found
+                parts.setdefault(facts["table"], []).append(found)
         except MemoryError:
             raise no_memory(folder) from None
         except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
             got = reason(problem) if isinstance(problem, OSError) else "not a table"
             raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
-    return tables, manifest
+    return {name: together(found) for name, found in parts.items()}, manifest
+
+
+def _read_file(folder: Path, file: Path, facts: Mapping[str, Any]) -> Rows | None:
+    """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
+    is_csv = facts["table"] is not None and file.suffix != ".parquet"
+    digest, lines = _lines(file) if is_csv else (_digest(file), None)
+    if digest != facts["sha256"]:
+        raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
+    if facts["table"] is None:
+        return None
+    return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -258,10 +284,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
         well_formed, version = False, FORMAT_VERSION
     if not well_formed:
         raise InputError(f"{path} is not a manifest that jali can read", do="name a folder that jali wrote")
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format {version}; this jali reads format {FORMAT_VERSION}", do="use the jali that wrote it"
-        )
+    if version not in (FORMAT_VERSION, PARTS_VERSION):
+        what = f"{path} has format {version}; this jali reads formats {FORMAT_VERSION} and {PARTS_VERSION}"
+        raise InputError(what, do="use the jali that wrote it")
     return manifest
 
 
@@ -281,10 +306,16 @@ def _lines(path: Path) -> tuple[str, Lines | None]:
 
 def _read_csv(path: Path, lines: Lines | None, rows: int) -> Rows:
     """The rows of a CSV file: where every line is one, only the distinct ones are parsed."""
-    if lines is None or len(lines.of) != rows:  # else a value holds a line break
-        return Rows(_parsed(path, path.open("rb"), broken=True))
+    if lines is None or len(lines.of) != rows:  # many are distinct, or a value holds a line break
+        return Rows(_parsed(path, path.open("rb"), broken=_breaks(path) != rows + 1))
     distinct = lines.first + joined_lines(lines.distinct).to_pybytes()
     return ordered(_parsed(distinct, io.BytesIO(distinct), broken=False), lines.of)
+
+
+def _breaks(path: Path) -> int:
+    """How many line breaks of any sort a file has."""
+    with path.open("rb") as file:
+        return sum(part.count(b"\n") + part.count(b"\r") for part in iter(lambda: file.read(1 << 20), b""))
 
 
 def _parsed(source: Path | bytes, file: IO[bytes], *, broken: bool) -> pa.Table:
