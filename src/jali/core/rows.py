@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, steps
+from jali.core.arrays import Ints, combine, counted, steps
 
 Places = NDArray[np.int32]
 """The distinct row of each row: (rows,)."""
@@ -122,11 +122,7 @@ class Rows:
 
 def ordered(distinct: pa.Table, of: Places) -> Rows:
     """The table whose rows are these distinct rows."""
-    many = distinct.num_rows
-    numbers = np.zeros(many, dtype=np.int64)
-    for some in steps(len(of), 1, max(CHUNK, many)):  # numpy widens what it counts: some at a time stay in the cache
-        numbers += np.bincount(of[some], minlength=many)
-    return Rows(distinct, Order(numbers, of))
+    return Rows(distinct, Order(counted(of, length=distinct.num_rows), of))
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -141,7 +141,7 @@ def _require_budget(release: Generalized, taken: Ints, budget: Fraction) -> None
 
 
 def _suppressed(release: Generalized, taken: Ints) -> Generalized:
-    """The same release with * in so many of each distinct row."""
+    """The same release; `taken` is how many rows of each distinct one become *."""
     left = release.numbers - taken
     both = np.concatenate([np.flatnonzero(left), np.flatnonzero(taken)])
     rows = np.arange(len(both)) >= int((left > 0).sum())  # the second part is suppressed

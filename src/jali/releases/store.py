@@ -149,9 +149,11 @@ def _write_files(building: Path, name: str, rows: Rows, form: Format) -> dict[st
     some = list(steps(rows.count, 1, PART)) if form == "parquet" and rows.count > PART else [slice(0, rows.count)]
     numbers = [f"-{at}" for at in range(1, len(some) + 1)] if len(some) > 1 else [""]
     paths = [building / f"{name}{number}.{form}" for number in numbers]
-    with ThreadPoolExecutor(min(len(some), os.cpu_count() or 1)) as workers:
-        jobs = [workers.submit(_write_table, rows, path, form, own) for path, own in zip(paths, some, strict=True)]
-        digests = [job.result() for job in jobs]
+    if len(some) == 1:
+        digests = [_write_table(rows, paths[0], form, some[0])]
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            digests = list(workers.map(lambda path, own: _write_table(rows, path, form, own), paths, some))
     told = zip(paths, some, digests, strict=True)
     return {path.name: {"table": name, "rows": own.stop - own.start, "sha256": digest} for path, own, digest in told}
 

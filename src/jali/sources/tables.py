@@ -71,10 +71,24 @@ def _read_parquet(path: Path, roles: Roles) -> Table:
         roles.check(list(schema.names))
         wanted = [name for name, _ in roles.named()]
         texts = [name for name in wanted if pa.types.is_string(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
-            table = file.read(columns=wanted)
-    columns = {name: table[name] for name in wanted}
-    return assemble(columns, roles, known=list(schema.names), origin="arrow")
+    return assemble(_ParquetColumns(path, wanted, texts), roles, known=list(schema.names), origin="arrow")
+
+
+class _ParquetColumns(Mapping[str, pa.ChunkedArray]):
+    """The columns of a Parquet file, each read when it is asked for, so that few are held at a time."""
+
+    def __init__(self, path: Path, names: list[str], texts: list[str]) -> None:
+        self._path, self._names, self._texts = path, names, texts
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        with _readable_parquet(self._path), pq.ParquetFile(self._path, read_dictionary=self._texts) as file:
+            return file.read(columns=[name])[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def parquet_columns(path: Path) -> list[str]:
@@ -87,6 +101,8 @@ def parquet_columns(path: Path) -> list[str]:
 def _readable_parquet(path: Path) -> Iterator[None]:
     try:
         yield
+    except MemoryError:  # Arrow's is an error about data too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
         raise InputError(f"{path} is not a readable Parquet file", do="write it again") from None
 
