@@ -39,8 +39,8 @@ class BoxEstimate:
     columns: tuple[BoxColumn, ...]
     mass: Floats  # (boxes,) rows, or the sum of their weights
     total: float = -1.0  # the mass of all boxes
-    rows: NDArray[np.integer] | None = None  # (published rows,) the box of each; None: each box stands for mass rows
-    order: Order | None = None  # of the published rows, where `rows` is the box of each distinct one
+    held: NDArray[np.integer] | None = None  # (rows that are held,) the box of each; None: a box stands for mass rows
+    order: Order | None = None  # of the published rows, where those that are held are distinct
     _projections: dict[tuple[int, ...], _Projected] = field(default_factory=dict, init=False, repr=False)
     _patterns: dict[tuple[int, tuple[Test, ...]], Patterns] = field(default_factory=dict, init=False, repr=False)
 
@@ -70,8 +70,13 @@ class BoxEstimate:
         number, first = combine([(column.codes, column.cover.nodes) for column in columns], rows)
         mass = added(number, weights, len(first))
         return cls(
-            tuple(replace(column, codes=column.codes[first]) for column in columns), mass, rows=number, order=order
+            tuple(replace(column, codes=column.codes[first]) for column in columns), mass, held=number, order=order
         )
+
+    @property
+    def rows(self) -> NDArray[np.integer] | None:
+        """The box of each published row, in published order; None where each box stands for mass rows."""
+        return self.held if self.held is None or self.order is None else self.held[self.order.of]
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
@@ -190,8 +195,9 @@ class BoxEstimate:
         return boxes
 
     def _published(self) -> NDArray[np.integer]:
-        if self.rows is not None:
-            return self.rows if self.order is None else self.rows[self.order.of]
+        rows = self.rows
+        if rows is not None:
+            return rows
         if (self.mass != np.floor(self.mass)).any():
             raise InputError("how many rows were published is not known", do="give the number of rows to draw")
         return owners(self.mass.astype(np.int64))
