@@ -19,6 +19,7 @@ from benchmarks import (
     profile,
     quality,
     report,
+    rows,
     search,
     transparency,
 )
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "quality": quality.run,
     "disclosure": disclosure.run,
     "report": report.run,
+    "rows": rows.run,
     "adult": adult.run,
     "importance": importance.run,
     "angel": angel.run,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter, defaultdict
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -247,7 +246,7 @@ def group_table(name: str, rows: list[oracle.Row]) -> GroupTable:
     text = [published.labels[int(code)].as_py() for code in published.codes]
     order = [text.index(str(cell)) for cell, _ in rows]  # any row that shows the same has the same code
     codes = published.codes[order]
-    return GroupTable(name, (replace(published, codes=codes),), np.array([b for _, b in rows], dtype=np.int64))
+    return GroupTable(name, (published.with_codes(codes),), np.array([b for _, b in rows], dtype=np.int64))
 
 
 def test_the_example_of_a_join_that_breaks_k() -> None:
@@ -586,7 +585,7 @@ def test_a_tampered_release_is_not_saved(tmp_path: Path) -> None:
     swapped = first.batch.copy()  # type: ignore[union-attr]
     swapped[0] = (swapped[0] + 1) % len(held.size)
     split = tuple(
-        replace(c, codes=np.append(c.codes[1:], c.codes[:1])) if i == 0 else c for i, c in enumerate(first.columns)
+        c.with_codes(np.append(c.codes[1:], c.codes[:1])) if i == 0 else c for i, c in enumerate(first.columns)
     )
     for broken in (
         held._replace(people=lonely),

@@ -38,6 +38,12 @@ def array(numbers: list[int]) -> arrays.Ints:
     return np.array(numbers, dtype=np.int64)
 
 
+@pytest.fixture(autouse=True, params=[1 << 18, 2])
+def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long arrays are worked on piece by piece: every law holds however small the pieces are."""
+    monkeypatch.setattr(arrays, "_PIECE", request.param)
+
+
 @given(entries, st.integers(0, 14))
 def test_sums_by_index_are_those_of_each_index_alone(pairs: list[tuple[int, int]], length: int) -> None:
     """As floats, as whole numbers, and without amounts as a count; as long as asked, or as the largest index needs."""

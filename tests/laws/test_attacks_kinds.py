@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 
 import jali
+from jali.core.rows import Rows
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.releases.base import Manifest
@@ -150,7 +151,7 @@ def test_who_knows_everybody_is_certain_of_the_fifth_person() -> None:
     for at, name in enumerate(("a", "b"), start=1):
         counted = Counter(zip(frame[name].to_pylist(), frame["s"].to_pylist(), strict=True))
         columns = [[pair[0] for pair in counted], [pair[1] for pair in counted], list(counted.values())]
-        tables[f"marginal_{at}"] = pa.table(columns, names=[name, "s", "people"])
+        tables[f"marginal_{at}"] = Rows(pa.table(columns, names=[name, "s", "people"]))
     release = Marginals.from_tables(tables, manifest)
     found = jali.attacks(release, table)
     assert found["homogeneity"].exposed == 0

@@ -18,6 +18,7 @@ from hypothesis import given
 
 import jali
 from jali.core import files as writing
+from jali.core.rows import Rows
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError
 from jali.releases.generalized import Generalized
@@ -151,7 +152,7 @@ def test_a_release_that_was_tampered_with_is_not_saved(tmp_path: Path) -> None:
     release = small()
     alone = np.zeros(release.rows, dtype=np.uint8)
     alone[0] = 1
-    bad = replace(release.columns[0], codes=alone)
+    bad = release.columns[0].with_codes(alone)
     tampered = Generalized((bad, *release.columns[1:]), release.manifest)
     with pytest.raises(InternalError, match="does not keep KAnonymity"):
         tampered.save(tmp_path / "out")
@@ -166,7 +167,7 @@ def test_the_files_themselves_are_judged_not_what_is_in_memory(tmp_path: Path) -
     release = small()
     data = release.tables["data"]
     for wrong in (data.slice(1), data.set_column(1, "ill", pa.array(["flu"] * data.num_rows))):
-        release.tables["data"] = wrong
+        release.counted_tables["data"] = Rows(wrong)
         with pytest.raises(InternalError, match="nothing was written"):
             release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -19,6 +19,7 @@ AT_ONCE = 4_000_000
 
 _EXACT = 2**53  # whole numbers up to here are exact as floats
 _WIDEST = 2**62  # a key must fit into 64 bits
+_PIECE = 1 << 18  # members of a long array that are worked on together, so that copies of them stay in the cache
 _TABLED = 1 << 22  # possible keys up to which a table of them beats hashing many rows (measured)
 
 
@@ -32,7 +33,12 @@ def added(index: NDArray[np.integer], amount: NDArray[Any] | None = None, length
 
 def counted(index: NDArray[np.integer], people: NDArray[Any] | None = None, length: int = 0) -> Ints:
     """How often each index occurs, or the sum of its people, which is below 2**53: (length,) or more."""
-    return np.bincount(index, people, minlength=length).astype(np.int64, copy=False)
+    if people is not None or len(index) <= _PIECE:
+        return np.bincount(index, people, minlength=length).astype(np.int64, copy=False)
+    total = np.zeros(max(length, int(index.max()) + 1), dtype=np.int64)
+    for some in steps(len(index), 1, max(_PIECE, len(total))):  # numpy widens what it counts: all of it would be large
+        total += np.bincount(index[some], minlength=len(total))
+    return total
 
 
 def exactly_added(index: Ints, amount: Ints, length: int) -> Ints:
@@ -134,9 +140,10 @@ def combine(columns: Sequence[tuple[NDArray[np.integer], int]], rows: int) -> tu
         np.add(key, codes, out=key, casting="unsafe")  # a sum is below the width, whatever type the codes have
         width *= max(values, 1)
     number, count = _numbered(key, width)
-    first = np.zeros(count, dtype=np.int32)
-    first[number[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
-    return number, first.astype(np.int64)
+    first = np.zeros(count, dtype=np.int64)
+    for some in [*steps(rows, 1, _PIECE)][::-1]:
+        first[number[some][::-1]] = np.arange(some.stop - 1, some.start - 1, -1)
+    return number, first
 
 
 def found_among(
@@ -161,20 +168,28 @@ def _tabled(rows: int) -> int:
 
 
 def _numbered(key: NDArray[np.integer], width: int) -> tuple[NDArray[np.int32], int]:
-    """Number the distinct keys, all below the width, in their order; and how many there are."""
+    """Number the distinct keys, all below the width, in their order, in their place if it is wide enough; how many."""
     if width <= _tabled(len(key)):
         present = np.zeros(width, dtype=bool)
         present[key] = True
         rank = np.cumsum(present, dtype=np.int32)
         rank -= 1
-        return rank[key], int(rank[-1]) + 1
+        return _ranked(rank, key, key), int(rank[-1]) + 1
     import pyarrow as pa  # here: principles need none
 
     encoded = pa.array(key).dictionary_encode()  # hashing the rows, then sorting only what is distinct
     keys = encoded.dictionary.to_numpy()
     rank = np.empty(len(keys), dtype=np.int32)
     rank[np.argsort(keys, kind="stable")] = np.arange(len(keys), dtype=np.int32)
-    return rank[encoded.indices.to_numpy()], len(keys)
+    return _ranked(rank, encoded.indices.to_numpy(), key), len(keys)
+
+
+def _ranked(rank: NDArray[np.int32], of: NDArray[np.integer], place: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The rank of each, written over `place` where its type allows."""
+    number: NDArray[Any] = place if place.dtype == np.int32 else np.empty(len(of), dtype=np.int32)
+    for some in steps(len(of), 1, _PIECE):
+        number[some] = rank[of[some]]
+    return number
 
 
 # -- what a release costs the analyst: the formula of each figure, from the shares, rows or sizes that callers have ---

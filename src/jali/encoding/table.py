@@ -325,6 +325,36 @@ class Table:
             multiplicity=multiplicity,
         )
 
+    def distinct(self) -> Table:
+        """The same rows with one record for each distinct one; weights become the mean of the rows it stands for."""
+        if self.of_role("other"):
+            return self.merged(None)[0]
+        f = self.frequencies  # whose entries are these records
+        codes = {column.name: f.codes[f.combination, at] for at, column in enumerate(self.quasi)}
+        codes |= {column.name: f.joint[f.value, at] for at, column in enumerate(self.sensitive)}
+        columns = tuple(replace(column, codes=codes[column.name]) for column in self.columns)
+        made = replace(self, columns=columns, records=len(f.rows), person=f.person, multiplicity=f.rows)
+        return made._standing_for(f.weight, f.combination, f)
+
+    def merged(self, group: Ints | None) -> tuple[Table, NDArray[np.int32]]:
+        """The same with records of different groups kept apart, and the new record of each record."""
+        f = self.frequencies
+        keys = [(column.codes, len(column.values)) for column in self.columns if column.role != "quasi"]
+        keys += [(each, int(each.max()) + 1) for each in (f.row_combination, self.person) if each is not None]
+        keys += [] if group is None else [(group - group.min(), int(group.max() - group.min()) + 1)]
+        number, first = combine(keys, self.records)
+        weight = self.weight
+        weight = weight if weight is None or self.multiplicity is None else weight * self.multiplicity
+        made = self.take(first, counted(number, self.multiplicity))
+        return made._standing_for(added(number, weight), f.row_combination[first], f), number
+
+    def _standing_for(self, weight: Floats, combination: NDArray[np.integer], f: Frequencies) -> Table:
+        """The table of merged records, the sum of whose weights and whose combinations are given."""
+        assert self.multiplicity is not None
+        made = replace(self, weight=None if self.weight is None else weight / self.multiplicity)
+        made.__dict__["frequencies"] = replace(f, row_combination=combination.astype(np.int32))
+        return made
+
     def with_quasi(self, names: Iterable[str]) -> Table:
         """The same records with only these quasi-identifiers; their frequencies follow from those of the table."""
         kept = {*names}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added, combine, owners
 from jali.core.formats import to_native
+from jali.core.rows import Order
 from jali.cover.cover import DECLARE
 from jali.cover.sets import plain
 from jali.errors import InputError
@@ -38,7 +39,8 @@ class BoxEstimate:
     columns: tuple[BoxColumn, ...]
     mass: Floats  # (boxes,) rows, or the sum of their weights
     total: float = -1.0  # the mass of all boxes
-    rows: NDArray[np.integer] | None = None  # (published rows,) the box of each; None: each box stands for mass rows
+    held: NDArray[np.integer] | None = None  # (rows that are held,) the box of each; None: a box stands for mass rows
+    order: Order | None = None  # of the published rows, where those that are held are distinct
     _projections: dict[tuple[int, ...], _Projected] = field(default_factory=dict, init=False, repr=False)
     _patterns: dict[tuple[int, tuple[Test, ...]], Patterns] = field(default_factory=dict, init=False, repr=False)
 
@@ -55,14 +57,26 @@ class BoxEstimate:
         object.__setattr__(self, "total", float(mass.sum()))
 
     @classmethod
-    def from_rows(cls, columns: Sequence[BoxColumn], weights: Floats | None = None) -> BoxEstimate:
-        """The estimate of a published table: its rows reduced to the distinct ones."""
+    def from_rows(
+        cls, columns: Sequence[BoxColumn], weights: Floats | None = None, *, order: Order | None = None
+    ) -> BoxEstimate:
+        """The estimate of a published table: its rows reduced to the distinct ones.
+
+        With an order they are distinct rows already, and `weights` are those of all the rows that each stands for.
+        """
         rows = len(columns[0].codes) if columns else 0
         if any(len(column.codes) != rows for column in columns) or (weights is not None and len(weights) != rows):
             raise InputError("boxes: each column and the weights must have one entry for each row", got=f"{rows} rows")
         number, first = combine([(column.codes, column.cover.nodes) for column in columns], rows)
         mass = added(number, weights, len(first))
-        return cls(tuple(replace(column, codes=column.codes[first]) for column in columns), mass, rows=number)
+        return cls(
+            tuple(replace(column, codes=column.codes[first]) for column in columns), mass, held=number, order=order
+        )
+
+    @property
+    def rows(self) -> NDArray[np.integer] | None:
+        """The box of each published row, in published order; None where each box stands for mass rows."""
+        return self.held if self.held is None or self.order is None else self.held[self.order.of]
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
@@ -181,8 +195,9 @@ class BoxEstimate:
         return boxes
 
     def _published(self) -> NDArray[np.integer]:
-        if self.rows is not None:
-            return self.rows
+        rows = self.rows
+        if rows is not None:
+            return rows
         if (self.mass != np.floor(self.mass)).any():
             raise InputError("how many rows were published is not known", do="give the number of rows to draw")
         return owners(self.mass.astype(np.int64))

@@ -49,9 +49,9 @@ def holder_costs(
 ) -> HolderCosts:
     """All costs, from what is published against the table it was made from; `covers` where they are known already."""
     known = holder_covers(release, original, domain) if covers is None else covers
-    hidden = release.hidden_rows
-    sizes = np.bincount(release.group_of_rows[~hidden]).astype(np.float64)
-    groups, suppressed = int((sizes > 0).sum()) + bool(hidden.any()), int(hidden.sum())
+    hidden, suppressed = release.hidden, release.suppressed
+    sizes = added(release.grouping[0][~hidden], release.numbers[~hidden])
+    groups = int((sizes > 0).sum()) + bool(suppressed)
     kl = divergence(release.inferred(lambda column: known.get(column.name, column.cover)), original)
     alike = discernibility(sizes, suppressed, release.rows)
     return _costs(release, original, domain, known, kl=kl, alike=alike, groups=groups, suppressed=suppressed)
@@ -73,8 +73,7 @@ def _costs(
     release: Release, original: Table, domain: Domain, covers: Mapping[str, Cover],
     *, kl: float, alike: float | None, groups: int, suppressed: int = 0,
 ) -> HolderCosts:  # fmt: skip
-    rows = {name: np.bincount(release[name].codes, minlength=len(release[name].labels)) for name in covers}
-    shares = {n: _share(rows[n].astype(np.float64), covers[n], original[n].mask(domain)) for n in covers}
+    shares = {n: _share(release[n].rows_by_node, covers[n], original[n].mask(domain)) for n in covers}
     average, lost, kept = average_size(release.rows, groups), loss(shares.values()), granularity(shares.values())
     return HolderCosts(kl, average, alike, lost, kept, groups, suppressed, shares)
 

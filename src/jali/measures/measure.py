@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, combine
 from jali.core.text import lines_of
 from jali.cover.cover import Cover
+from jali.encoding import values as v
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError, nearest
 from jali.estimates.base import Estimate
@@ -35,6 +36,7 @@ from jali.measures.rules import (
 )
 from jali.principles.base import whole_number
 from jali.releases.base import Release
+from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import an
@@ -266,7 +268,7 @@ class Asked:
             found["classified"] = classified(
                 drawn, original, self.classify,
                 names=[c.name for c in (*original.quasi, *original.sensitive) if c.name != self.classify],
-                holdout=self.holdout, in_order=_places(release, original) is not None,
+                holdout=self.holdout, in_order=_groups_in_order(release, original) is not None,
             )  # fmt: skip
         return found
 
@@ -280,17 +282,31 @@ def reconstructions(
     they were published, since that order is different each time.
     """
     told = [column for column in release.columns if column.role in ("quasi", "sensitive")]
-    places = _places(release, original)
-    order = np.lexsort([column.codes for column in told]) if places is None else places
-    columns = [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes[order]) for c in told]
+    group = _groups_in_order(release, original)
+    if group is None:
+        order = np.lexsort([column.codes for column in told])
+        codes = [column.codes[order] for column in told]
+    else:
+        codes = [_codes_in_order(column, original, release.grouping[1][group]) for column in told]
+    columns = [
+        BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), own) for c, own in zip(told, codes, strict=True)
+    ]
     estimate = BoxEstimate.from_rows(columns)
     return [estimate.sample(None, seed=seed) for seed in range(seeds)]
 
 
-def _places(release: Generalized, original: Table) -> Ints | None:
-    """The published row of each of the original's, where that is known one by one."""
-    known = release._places is not None and len(release._places) == original.records and original.multiplicity is None
-    return release._places if known else None
+def _groups_in_order(release: Generalized, original: Table) -> Ints | None:
+    """The published group of each row of the original, where that is known one by one."""
+    return release.group_of_records(original) if original.multiplicity is None else None
+
+
+def _codes_in_order(column: Published, original: Table, shown: Ints) -> NDArray[np.integer]:
+    """The published node of each row of the original; `shown` is a distinct row that shows its group."""
+    if column.role == "quasi":
+        return column.held[shown]
+    own = original[column.name]
+    found: Ints = v.places(column.labels, own.labels)[own.codes]
+    return found
 
 
 @dataclass(frozen=True)
@@ -318,9 +334,9 @@ def matching(release: Generalized, original: Table, covers: Mapping[str, Cover])
     )
     count = np.bincount(together, weights=rows)
     log_share = np.zeros(len(first))
-    place = release._group[1]  # a row of each group
+    place = release.grouping[1]  # a distinct row of each group
     for column in release.of_role("quasi"):
-        node = column.codes[place].astype(np.int64)[group[first]]
+        node = column.held[place].astype(np.int64)[group[first]]
         log_share += _log_shares(covers[column.name], original[column.name], first, node)
     cost = -math.fsum((count * log_share).tolist())  # whatever the order in which groups were published
     value, _ = combine([(c.codes, len(c.values)) for c in original.sensitive], original.records)
@@ -337,8 +353,8 @@ def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]
     """
     frequencies = original.frequencies
     quasi = [release[column.name] for column in original.quasi]
-    place = release._group[1]
-    hidden = release.hidden_rows[place]
+    place = release.grouping[1]
+    hidden = release.hidden[place]
     seen = np.flatnonzero(~hidden)
     asked = [frequencies.codes[:, i].astype(np.int64) for i in range(len(quasi))]
     dense = []
@@ -346,13 +362,12 @@ def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]
         value, node, _ = covers[column.name].density(original[column.name].values, column.name)
         dense.append((value, node, np.ones(len(value))))
     nodes = [len(column.labels) for column in quasi]
-    codes = [column.codes[place[seen]].astype(np.int64) for column in quasi]
+    codes = [column.held[place[seen]].astype(np.int64) for column in quasi]
     one = float(len(place) + 1)  # more than any number of a group: a sum tells how many boxes, and if one, which
     mass = one + seen.astype(np.float64)
     held = summed(asked, dense, nodes, codes, mass) if len(seen) else np.zeros(frequencies.combinations)
     if held.max() >= 2 * one:
-        known = release._places is not None and len(release._places) == original.records
-        return release.group_of_rows[release._places].astype(np.int64) if known else None
+        return release.group_of_records(original)
     found = np.where(held > 0, np.rint(held - one), -1).astype(np.int64)
     if (found < 0).any():
         if not hidden.any():

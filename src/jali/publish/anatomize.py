@@ -187,9 +187,9 @@ def _release(
         weight[bucket] = mean
     taken = [column.name for column in (*shown, *hidden)] + [n for n in (table.weight_name,) if n]
     contents = Contents(
-        tuple(replace(column, codes=column.codes[order]) for column in shown),
+        tuple(column.with_codes(column.codes[order]) for column in shown),
         bucket[order],
-        tuple(replace(column, codes=column.codes[first]) for column in hidden),
+        tuple(column.with_codes(column.codes[first]) for column in hidden),
         bucket[first],
         counted(entry),
         weight,

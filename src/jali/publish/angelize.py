@@ -339,7 +339,7 @@ class _Clock:
 
 def _table(drawn: Draft, batch: Ints) -> GroupTable:
     """The table as it would be published, in the order of the original."""
-    columns = tuple(replace(column, codes=column.codes[drawn.bucket]) for column in drawn.columns)
+    columns = tuple(column.with_codes(column.codes[drawn.bucket]) for column in drawn.columns)
     return GroupTable(drawn.name, columns, batch if drawn.linked else None)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jali.core.arrays import Ints, owners
+from jali.core.arrays import Ints, owners, starts
 from jali.core.progress import Step, watched
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
@@ -18,7 +18,7 @@ from jali.measures.holder import holder_costs
 from jali.principles.anonymity import DeltaPresence
 from jali.publish.checks import note_of_stars, only_present, require_publishable
 from jali.publish.generalize import manifest_of
-from jali.releases.base import fresh_order, open_order
+from jali.releases.base import open_order
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.concealed import KNOWN_ALGORITHM, Concealed, _in_public_domain
 from jali.releases.display import Members as Shown
@@ -180,23 +180,21 @@ def _publish(
     *, cells: Mapping[str, Published], frame: Framed, parts: Parts | None = None,
 ) -> Concealed:  # fmt: skip
     """The release of the private rows, each with the cells of its public group; `cells` are those of each row."""
-    row = fresh_order(private.rows)
     many = np.ones(private.records, dtype=np.int64) if private.multiplicity is None else private.multiplicity
-    record = owners(many)[row]
+    record = owners(many)
     shown = [
-        replace(cells[c.name], codes=cells[c.name].codes[row]) if c.role == "quasi"
-        else replace(exact := publish_exact(c), codes=exact.codes[record])
+        cells[c.name] if c.role == "quasi" else (exact := publish_exact(c)).with_codes(exact.codes[record])
         for c in private.columns
-    ]  # fmt: skip
+    ]
     seen = _in_public_domain(private, frame)
     manifest = manifest_of(Concealed.kind, seen, (bounds,), method, groups=0, suppressed=0)
     release = Concealed(tuple(shown), manifest, origin=private.origin)
     if parts is None or bool((many == 1).all()):  # else the rows of a record can be in several groups
-        release.remember(record, private.records)
+        release.remember(starts(many)[:-1], private.records, by_combination=False)
     release._public, release.parts = public, parts
     costs = vars(holder_costs(release, seen, seen.domain))
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
-    counts = {**release.manifest.counts, "groups": len(release._group[1])}  # boxes that show the same are one group
+    counts = {**release.manifest.counts, "groups": len(release.sizes)}  # boxes that show the same are one group
     release.manifest = replace(release.manifest, metrics=metrics, counts=counts)
     release.verify()
     return release.with_notes(note_of_stars(release))
@@ -219,7 +217,7 @@ def _cells(
         else:
             held = Shown(inside.codes.astype(np.int64), members.group, members.groups, members.group)
             shown = publish_groups(inside, held, show)
-        result[column.name] = replace(shown, codes=shown.codes[place[rows]])
+        result[column.name] = shown.with_codes(shown.codes[place[rows]])
     return result
 
 

@@ -147,7 +147,7 @@ def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
     """The table in a fresh order, with its batches or, without them, the mean weights of its buckets."""
     order = fresh_order(table.records)
     bucket = drawn.bucket.take(order)
-    columns = tuple(replace(column, codes=column.codes.take(bucket)) for column in drawn.columns)
+    columns = tuple(column.with_codes(column.codes.take(bucket)) for column in drawn.columns)
     if drawn.linked:
         return GroupTable(drawn.name, columns, batch.take(order))
     cells, _ = combine([(c.codes, len(c.labels)) for c in drawn.columns], len(drawn.columns[0].codes))

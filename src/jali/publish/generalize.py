@@ -28,7 +28,7 @@ from jali.publish.checks import (
     told_importance,
 )
 from jali.publish.transparent import claim, is_asked
-from jali.releases.base import Manifest, fresh_order
+from jali.releases.base import Manifest
 from jali.releases.column import publish_exact, publish_quasi
 from jali.releases.display import Show, shown_by_group, shows_of
 from jali.releases.generalized import Generalized, Requirement
@@ -47,34 +47,33 @@ def publish(
     *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None,
 ) -> Generalized:  # fmt: skip
     """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`."""
-    frequencies = table.frequencies
-    hidden = partition.hidden[frequencies.row_combination] if partition.suppressed else None
-    records = np.arange(table.records)
-    order = (records if table.multiplicity is None else np.repeat(records, table.multiplicity))[fresh_order(table.rows)]
+    held = table.distinct()
+    combination = held.frequencies.row_combination
+    hidden = partition.hidden[combination] if partition.suppressed else None
     shows = shows or {}
     made = [
         publish_exact(column)
         if column.role != "quasi"
         else publish_quasi(column, partition.levels[column.name], hidden)
         if shows.get(column.name, "taxonomy") == "taxonomy"
-        else shown_by_group(table, column, partition, shows[column.name], shift)
-        for column in table.columns
+        else shown_by_group(held, column, partition, shows[column.name], shift)
+        for column in held.columns
     ]
     people = None
     if table.person is not None:
-        people = people_table(table, partition, made, principles)
-    weight = mean_weight(table, partition.group[frequencies.row_combination])
+        people = people_table(held, partition, made, principles)
     told = {"groups": partition.groups, "suppressed": _suppressed(table, partition)}
     manifest = manifest_of(Generalized.kind, table, principles, method, **told)
     release = Generalized(
-        tuple(replace(column, codes=column.codes[order]) for column in made),
+        tuple(made),
         replace(manifest, metrics=asdict(_costs(table, partition))),
-        weight=None if weight is None else weight[order],
+        numbers=held.multiplicity,
+        weight=mean_weight(held, partition.group[combination]),
         weight_name=table.weight_name,
         people=people,
         origin=table.origin,
     )
-    release.remember(order, table.records)
+    release.remember(one_of_each(combination, table.frequencies.combinations), table.records, by_combination=True)
     if any(column.generalized_by_group for column in made):
         from jali.measures.holder import holder_costs
 
@@ -83,6 +82,13 @@ def publish(
         release.manifest = replace(release.manifest, metrics=told)
     release.verify()
     return release.with_notes(note_of_stars(release))
+
+
+def one_of_each(number: NDArray[np.integer], count: int) -> Ints:
+    """A record of each number: (count,)."""
+    found = np.zeros(count, dtype=np.int64)
+    found[number] = np.arange(len(number))
+    return found
 
 
 def manifest_of(

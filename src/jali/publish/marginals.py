@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
+from jali.core.rows import Rows
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.estimates.base import generator
@@ -130,7 +131,7 @@ def publish_collection(
         "marginals": [cache.domain.named(marginal) for marginal in found.marginals],
     }
     tables = {
-        f"marginal_{at}": _labelled(table, cache.counts(marginal))
+        f"marginal_{at}": Rows(_labelled(table, cache.counts(marginal)))
         for at, marginal in enumerate(found.marginals, start=1)
     }
     release = Marginals.from_tables(tables, told)

@@ -26,9 +26,9 @@ from jali.publish.checks import (
     require_table,
     told_importance,
 )
-from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.generalize import manifest_of, mean_weight, one_of_each
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
-from jali.releases.base import fresh_order, open_order
+from jali.releases.base import open_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
@@ -47,36 +47,44 @@ Kind = TypeVar("Kind", bound=Partitioned)
 
 def of_groups(
     kind: type[Kind], table: Table, group: Ints, groups: int, principles: tuple[Principle, ...],
-    *, method: Mapping[str, Any], shows: Mapping[str, Show], shift: Shift | None = None,
+    *, method: Mapping[str, Any], shows: Mapping[str, Show], shift: Shift | None = None, divided: bool = True,
 ) -> Kind:  # fmt: skip
-    """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed."""
-    members = iter(_members(table, group, groups))
+    """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed.
+
+    Where people with equal values are not `divided` it is that of each combination.
+    """
+    if divided:
+        held, number = table.merged(group)
+        home = number.astype(np.int64)
+        own = group[one_of_each(home, held.records)]
+    else:
+        held = table.distinct()
+        own = group[held.frequencies.row_combination]
+        home = one_of_each(held.frequencies.row_combination, len(group))
+    members = iter(_members(held, own, groups))
     made = [
         publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
-        for c in table.columns
+        for c in held.columns
     ]
     # boxes that show the same are one published group
-    shown, first = combine([(c.codes, len(c.labels)) for c in made if c.role == "quasi"], table.records)
-    published = _partition(table, shown, len(first)) if table.person is not None else None
-    if published is not None and not bool(hold(principles, published.counts(table)).all()):
+    shown, first = combine([(c.held, len(c.labels)) for c in made if c.role == "quasi"], held.records)
+    published = _partition(held, shown, len(first)) if table.person is not None else None
+    if published is not None and not bool(hold(principles, published.counts(held)).all()):
         raise InfeasibleError(
             "groups that are shown alike are one published group, and here such a group breaks a promise; "
             'use generalize, or show the groups otherwise, e.g. as "set"'
         )
-    records = np.arange(table.records)
-    order = records if table.multiplicity is None else np.repeat(records, table.multiplicity)
-    order = order[fresh_order(table.rows)]
-    weight = mean_weight(table, shown.astype(np.int64))
     release = kind(
-        tuple(replace(column, codes=column.codes[order]) for column in made),
+        tuple(made),
         manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0),
-        weight=None if weight is None else weight[order],
+        numbers=held.multiplicity,
+        weight=mean_weight(held, shown.astype(np.int64)),
         weight_name=table.weight_name,
-        people=None if published is None else people_table(table, published, made, principles),
+        people=None if published is None else people_table(held, published, made, principles),
         origin=table.origin,
     )
-    release.remember(order, table.records)
-    counts = dict(release.manifest.counts) | {"suppressed": int(release.hidden_rows.sum())}
+    release.remember(home, table.records, by_combination=not divided)
+    counts = dict(release.manifest.counts) | {"suppressed": release.suppressed}
     release.manifest = replace(release.manifest, counts=counts)
     costs = vars(holder_costs(release, table, table.domain))
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
@@ -112,9 +120,9 @@ class _Asked(NamedTuple):
     shows: Mapping[str, Show]
     shift: Shift
 
-    def release(self, kind: type[Kind], group: Ints, groups: int, checked: int) -> Kind:
+    def release(self, kind: type[Kind], group: Ints, groups: int, checked: int, *, divided: bool = False) -> Kind:
         """The release of these groups; `checked` is how many groups the search has judged."""
-        how: Any = {"method": self.method, "shows": self.shows, "shift": self.shift}
+        how: Any = {"method": self.method, "shows": self.shows, "shift": self.shift, "divided": divided}
         made = of_groups(kind, self.table, group, groups, self.principles, **how)
         made.search = {"checked": checked}
         return made
@@ -215,7 +223,7 @@ def _halved(asked: _Asked, by: By, importance: Ints | None, step: Step) -> Parti
     drawn, ties = open_order(table.records), open_order(table.records)
     columns = columns_of(table, importance)
     cut = halve(columns, people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
-    return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked)
+    return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked, divided=True)
 
 
 def _best_cut(asked: _Asked, cut: Callable[..., Boxes], candidates: Iterable[Bools]) -> Partitioned:
@@ -232,9 +240,9 @@ def _best_cut(asked: _Asked, cut: Callable[..., Boxes], candidates: Iterable[Boo
 
 
 def _of_boxes(asked: _Asked, boxes: Boxes) -> Partitioned:
-    group = boxes.row_group if boxes.group is None else boxes.group[asked.table.frequencies.row_combination]
+    group = boxes.row_group if boxes.group is None else boxes.group
     assert group is not None
-    return asked.release(Partitioned, group, boxes.groups, boxes.checked)
+    return asked.release(Partitioned, group, boxes.groups, boxes.checked, divided=boxes.group is None)
 
 
 def _candidates(table: Table, principles: tuple[Principle, ...], budget: int, step: Step) -> Iterator[Bools]:
@@ -314,5 +322,4 @@ def _require_show(show: object) -> None:
 
 def _of_classes(asked: _Asked, found: Recoding) -> Recoded:
     groups = found.groups - found.suppressed
-    group = found.group[asked.table.frequencies.row_combination]
-    return asked.release(Recoded, np.where(group < groups, group, -1), groups, found.checked)
+    return asked.release(Recoded, np.where(found.group < groups, found.group, -1), groups, found.checked)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import average_size, discernibility, runs
+from jali.core.arrays import Floats, Ints, added, average_size, counted, discernibility, owners, starts
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
@@ -63,12 +63,12 @@ def repair(
     told_by: dict[str, Any] = {"by": by, "known_algorithm": WHO_WAS_TAKEN_OUT} if by == "tuples" else {}
     method = _method(found, {"suppress": str(suppress), **told_by}, required, claimed=is_asked(transparent))
     _require_feasible(found, required, by)
-    hidden = _hidden_groups(found, required)[found.group_of_rows]
+    taken = np.where(_hidden_groups(found, required)[found.grouping[0]], found.numbers, 0)
     if by == "tuples":
         single = _hidden_tuples(found, required)
-        hidden = single if single.sum() < hidden.sum() else hidden
-    _require_budget(hidden, found.hidden_rows, budget)
-    made = _suppressed(found, hidden)
+        taken = single if single.sum() < taken.sum() else taken
+    _require_budget(found, taken, budget)
+    made = _suppressed(found, taken)
     made.manifest = _manifest(found, made, required, method)
     made.verify()
     return made
@@ -102,10 +102,10 @@ def _require_feasible(release: Generalized, required: tuple[Principle, ...], by:
 def _hidden_groups(release: Generalized, required: tuple[Principle, ...]) -> NDArray[np.bool_]:
     """Which published groups must go, the suppressed one among them."""
     counts = release.counts()
-    rows = np.bincount(release.group_of_rows, minlength=counts.groups)
+    rows = release.sizes
     broken = breaking(required, counts)
     hidden = broken.copy()
-    hidden[release.group_of_rows[release.hidden_rows]] = True
+    hidden[release.hidden_groups] = True
     if not broken.any():
         return hidden
     order = np.lexsort((np.arange(counts.groups), rows))
@@ -116,36 +116,40 @@ def _hidden_groups(release: Generalized, required: tuple[Principle, ...]) -> NDA
     return hidden
 
 
-def _hidden_tuples(release: Generalized, required: tuple[Principle, ...]) -> NDArray[np.bool_]:
-    """Which published rows must go where single ones do; of rows with the same group and value chance decides."""
-    counts, entry = release.entries()
-    hidden = np.unique(release.group_of_rows[release.hidden_rows]).astype(np.int64)
-    taken = tuples_taken(required, counts, hidden)
+def _hidden_tuples(release: Generalized, required: tuple[Principle, ...]) -> Ints:
+    """How many of each distinct row must go where single rows do; of those with the same value chance decides."""
+    counts, entry = release.entries
+    gone = tuples_taken(required, counts, release.hidden_groups)
+    order = np.argsort(entry, kind="stable")
+    each = np.repeat(order, release.numbers[order])  # the rows of an entry, one after the other
+    begin, size = starts(counts.n), counts.n
     shuffled = fresh_order(release.rows)
-    shuffled = shuffled[np.argsort(entry[shuffled], kind="stable")]
-    rank = runs(0, counts.n)  # within the entry
-    rows = np.zeros(release.rows, dtype=bool)
-    rows[shuffled] = rank < taken[entry[shuffled]]
-    return rows
+    shuffled = shuffled[np.argsort(owners(size)[shuffled], kind="stable")]  # within the entry
+    rank = np.arange(release.rows) - np.repeat(begin[:-1], size)
+    return counted(each[shuffled[rank < np.repeat(gone, size)]], length=len(release.numbers))
 
 
-def _require_budget(rows: NDArray[np.bool_], already: NDArray[np.bool_], budget: Fraction) -> None:
-    needed, allowed = int(rows.sum()), int(budget * len(rows))
-    if needed > allowed and not np.array_equal(rows, already):
+def _require_budget(release: Generalized, taken: Ints, budget: Fraction) -> None:
+    needed, allowed = int(taken.sum()), int(budget * release.rows)
+    already = np.where(release.hidden, release.numbers, 0)
+    if needed > allowed and not np.array_equal(taken, already):
         raise InfeasibleError(
-            f"{needed:,} of {len(rows):,} rows would have to be suppressed, more than the {allowed:,} allowed"
+            f"{needed:,} of {release.rows:,} rows would have to be suppressed, more than the {allowed:,} allowed"
         )
 
 
-def _suppressed(release: Generalized, rows: NDArray[np.bool_]) -> Generalized:
-    """The same release with * in these rows, in a new order."""
-    order = fresh_order(release.rows)
-    hidden = (_hide(column, rows) if column.role == "quasi" else column for column in release.columns)
-    weight = _mean_weight(release, rows)
+def _suppressed(release: Generalized, taken: Ints) -> Generalized:
+    """The same release; `taken` is how many rows of each distinct one become *."""
+    left = release.numbers - taken
+    both = np.concatenate([np.flatnonzero(left), np.flatnonzero(taken)])
+    rows = np.arange(len(both)) >= int((left > 0).sum())  # the second part is suppressed
+    numbers = np.where(rows, taken[both], left[both])
+    own = (column.with_codes(column.held[both]) for column in release.columns)
     return Generalized(
-        tuple(replace(column, codes=column.codes[order]) for column in hidden),
+        tuple(_hide(column, rows) if column.role == "quasi" else column for column in own),
         release.manifest,
-        weight=None if weight is None else weight[order],
+        numbers=numbers,
+        weight=_mean_weight(release, both, rows, numbers),
         weight_name=release.weight_name,
         origin=release.origin,
     )
@@ -153,9 +157,8 @@ def _suppressed(release: Generalized, rows: NDArray[np.bool_]) -> Generalized:
 
 def _manifest(old: Generalized, new: Generalized, required: tuple[Principle, ...], method: dict[str, Any]) -> Manifest:
     """What the repaired release says of itself; measures that need the original are not known."""
-    sizes = np.bincount(new.group_of_rows)
-    shown = np.bincount(new.group_of_rows[~new.hidden_rows], minlength=len(sizes)).astype(np.float64)
-    suppressed = int(new.hidden_rows.sum())
+    sizes, suppressed = new.sizes, new.suppressed
+    shown = added(new.grouping[0][~new.hidden], new.numbers[~new.hidden], len(sizes))
     return replace(
         old.manifest,
         principles=required,
@@ -191,14 +194,15 @@ def _hide(column: Published, rows: NDArray[np.bool_]) -> Published:
     kept = [i for i, text in enumerate(column.facts.cells) if text in shown or (declared and text is not None)]
     facts = column.facts.trimmed(kept)
     cover = facts.cover(labels, new_root, column.kind)
-    return replace(column, labels=labels, codes=renumber[codes], cover=cover, facts=facts, cover_root=new_root)
+    return replace(column, labels=labels, held=renumber[codes], cover=cover, facts=facts, cover_root=new_root)
 
 
-def _mean_weight(release: Generalized, rows: NDArray[np.bool_]) -> NDArray[np.float64] | None:
-    """The weights with their mean in these rows: a group's own mean would tell the groups apart."""
-    if release.weight is None:
+def _mean_weight(release: Generalized, which: Ints, rows: NDArray[np.bool_], numbers: Ints) -> Floats | None:
+    """The weights of these distinct rows, with their mean in the suppressed ones: a group's own would tell it apart."""
+    if release.distinct_weight is None:
         return None
-    weight = release.weight.copy()
+    weight = release.distinct_weight[which]
     if rows.any():
-        weight[rows] = float(f"{weight[rows].mean():.{WEIGHT_DIGITS}g}")
+        mean = np.average(weight[rows], weights=numbers[rows])
+        weight[rows] = float(f"{mean:.{WEIGHT_DIGITS}g}")
     return weight

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jali._version import __version__
 from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.formats import formula_columns, to_native
+from jali.core.rows import Rows
 from jali.core.text import html_outline, html_table, joined
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
@@ -167,6 +168,11 @@ class Release(ABC):
         """What is published, table by table."""
 
     @property
+    def counted_tables(self) -> dict[str, Rows]:
+        """The tables as they are written: where many rows are alike, as distinct rows with their numbers."""
+        return {name: Rows(table) for name, table in self.tables.items()}
+
+    @property
     @abstractmethod
     def columns(self) -> tuple[Published, ...]:
         """The published columns."""
@@ -207,9 +213,9 @@ class Release(ABC):
         return np.zeros(self.rows, dtype=bool)
 
     def shared_by(self, columns: tuple[Published, ...]) -> Ints:
-        """How many rows share each row's cells in these columns: (rows,)."""
-        number, _ = combine([(c.codes, len(c.labels)) for c in columns], self.rows)
-        return np.bincount(number)[number].astype(np.int64)
+        """How many rows show the same in these columns, for each of the different things that they show."""
+        number, _ = combine([(c.held, len(c.labels)) for c in columns], len(columns[0].held))
+        return counted(number, None if columns[0].order is None else columns[0].order.numbers)
 
     def column_line(self, column: Published) -> str:
         """How a column is published, in a line that begins with its name."""
@@ -331,7 +337,8 @@ class Release(ABC):
     def formula_columns(self) -> tuple[str, ...]:
         """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
         kinds = {facts["name"]: facts["kind"] for facts in self.columns_facts()}
-        return tuple(dict.fromkeys(name for table in self.tables.values() for name in formula_columns(table, kinds)))
+        tables = [rows.distinct for rows in self.counted_tables.values()]
+        return tuple(dict.fromkeys(name for table in tables for name in formula_columns(table, kinds)))
 
     def save(
         self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
@@ -344,8 +351,8 @@ class Release(ABC):
         with store.hold_release(folder, overwrite=overwrite):
             self.verify()
             return store.write(
-                folder, self.tables, self._written_facts(), overwrite=overwrite, form=format, check=self._check_files,
-                texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
+                folder, self.counted_tables, self._written_facts(), overwrite=overwrite, form=format,
+                check=self._check_files, texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
             )  # fmt: skip
 
     def _written_facts(self) -> dict[str, Any]:
@@ -362,11 +369,11 @@ class Release(ABC):
 
     @classmethod
     @abstractmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
 
     @classmethod
-    def restored(cls, folder: str | Path, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def restored(cls, folder: str | Path, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that the files of a folder are; InputError where the manifest does not describe them."""
         try:
             if not all(isinstance(facts[key], str) for facts in manifest["columns"] for key in _NAMED):
@@ -374,6 +381,8 @@ class Release(ABC):
             release = cls.from_tables(tables, manifest)
             _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
             return release
+        except MemoryError:
+            raise store.no_memory(folder) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
             do = "get the release again"
             raise InputError(f"the manifest of {folder} does not describe its tables", do=do) from None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, starts
+from jali.core.arrays import Ints, added, starts
+from jali.core.rows import Order
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
@@ -33,12 +35,27 @@ class Published:
     role: Role
     kind: v.Kind  # of the values before generalization
     labels: pa.Array  # (nodes,) what is shown; null is the missing value
-    codes: NDArray[np.integer]  # (rows,) nodes
+    held: NDArray[np.integer]  # (rows that are held,) nodes; these are distinct rows where there is an order
     cover: Cover
     level: int = 0
     facts: LevelFacts | GroupFacts | None = None  # what is said of a quasi-identifier
     judged: Judged | None = None  # a sensitive column as judged: its values, and that of each node
     cover_root: int | None = None  # the node that stands for everything: *
+    order: Order | None = None  # of the published rows; None where each of them is held
+
+    @cached_property
+    def codes(self) -> NDArray[np.integer]:
+        """The node of each published row, in published order: (rows,)."""
+        return self.held if self.order is None else self.held[self.order.of]
+
+    @property
+    def rows_by_node(self) -> NDArray[np.float64]:
+        """How many published rows show each node: (nodes,)."""
+        return added(self.held, None if self.order is None else self.order.numbers, len(self.labels))
+
+    def with_codes(self, codes: NDArray[np.integer]) -> Published:
+        """The column with these nodes, one for each row."""
+        return replace(self, held=codes, order=None)
 
     @property
     def generalized_by_group(self) -> bool:
@@ -50,13 +67,18 @@ class Published:
         """The facts of a column whose cells show distributions; None for every other column."""
         return self.facts if isinstance(self.facts, PdfFacts) else None
 
-    def shown(self, order: slice | None = None) -> pa.Array:
-        """The cells: numbers and dates where every cell is an exact value, otherwise text."""
+    @property
+    def texts(self) -> pa.Array:
+        """What each node shows: numbers and dates where every cell is an exact value, otherwise text."""
         texts = self.labels
         if self.level == 0 and self.kind != "text" and self.cover_root is None and not self.generalized_by_group:
             typed = v.as_kind(self.name, self.labels, self.kind)
             texts = typed if v.texts(typed).equals(texts) else texts  # 1.50 would not come back from a file as it was
-        return texts.take(pa.array(self.codes if order is None else self.codes[order]))
+        return texts
+
+    def shown(self) -> pa.Array:
+        """The cell of each published row, in published order."""
+        return self.texts.take(pa.array(self.codes))
 
     def to_dict(self) -> dict[str, Any]:
         """What the manifest says of the column; `restored` reads it back."""

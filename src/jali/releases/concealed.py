@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, combine, counted
+from jali.core.rows import Rows
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
@@ -61,33 +62,33 @@ class Concealed(Generalized):
 
     def beside(self, public: Table) -> Self:
         """The same release, with the public table to judge it by at hand; that is never saved."""
-        made = type(self)(self.columns, self.manifest, origin=self.origin)
-        made.search, made._places, made._public = self.search, self._places, require_jali_table("public", public)
-        made.parts = self.parts
+        made = object.__new__(type(self))  # not copy.copy, which leaves out what is not pickled
+        made.__dict__.update(self.__dict__)
+        made._public = require_jali_table("public", public)
         return made
 
     @cached_property
-    def tables(self) -> dict[str, pa.Table]:
+    def counted_tables(self) -> dict[str, Rows]:
         """The published table; of a transparent release also its groups, with the people that each has."""
-        groups = {} if self.parts is None else {"groups": self.parts.table(self.of_role("quasi"))}
-        return {**super().tables, **groups}
+        groups = {} if self.parts is None else {"groups": Rows(self.parts.table(self.of_role("quasi")))}
+        return {**super().counted_tables, **groups}
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         made = super().from_tables(tables, manifest)
         if manifest["method"].get("transparent"):
-            made.parts = Parts.of(tables["groups"], made.of_role("quasi"))
+            made.parts = Parts.of(tables["groups"].plain(), made.of_role("quasi"))
             made._require_rows(made.parts)
         return made
 
     def _require_rows(self, parts: Parts) -> None:
         """Raise ValueError where the groups do not have the rows that are published with their cells."""
         quasi = self.of_role("quasi")
-        both = [(np.append(c.codes, cell), len(c.labels)) for c, cell in zip(quasi, parts.cells, strict=True)]
-        number, first = combine(both, self.rows + len(parts.people))
-        rows, told = np.split(number, [self.rows])
-        if not np.array_equal(counted(rows, length=len(first)), counted(told, parts.present, len(first))):
+        both = [(np.append(c.held, cell), len(c.labels)) for c, cell in zip(quasi, parts.cells, strict=True)]
+        number, first = combine(both, len(self.numbers) + len(parts.people))
+        rows, told = np.split(number, [len(self.numbers)])
+        if not np.array_equal(counted(rows, self.numbers, len(first)), counted(told, parts.present, len(first))):
             raise ValueError("the groups count something else")
 
     def presence(self, public: Table | None = None) -> Presence:

@@ -290,9 +290,7 @@ def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     codes = np.full(len(hidden), root, dtype=np.int64)
     codes[~hidden] = shown.codes
     cover = facts.cover(labels, root, shown.kind)
-    return replace(
-        shown, labels=labels, codes=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root
-    )
+    return replace(shown, labels=labels, held=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root)
 
 
 def shown_by_group(table: Table, column: Column, partition: Partition, show: Show, shift: Shift | None) -> Published:

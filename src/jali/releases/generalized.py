@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted
 from jali.core.formats import free_name
+from jali.core.rows import Order, Places, Rows, cells
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxEstimate
@@ -33,20 +36,55 @@ if TYPE_CHECKING:
 Requirement = Principle | Combined | Iterable[Principle | Combined]
 
 
+class _Home(NamedTuple):
+    """Where the rows of the original went: for each of its records, or combinations, one of the records given."""
+
+    of: Ints
+    records: int
+    by_combination: bool
+
+
+def _distinct(
+    columns: Sequence[Published], held: Sequence[NDArray[np.integer]], weight: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int32], Ints]:
+    """The distinct row of each record, numbered by what is shown, and a record of each."""
+    keys = []
+    for column, codes in zip(columns, held, strict=True):
+        rank = np.empty(len(column.labels), dtype=np.int32)
+        rank[pc.array_sort_indices(column.labels).to_numpy()] = np.arange(len(rank), dtype=np.int32)
+        keys.append((rank[codes], len(rank)))
+    if weight is not None:
+        known, at = np.unique(weight, return_inverse=True)
+        keys.append((at.reshape(-1), len(known)))
+    return combine(keys, len(held[0]))
+
+
 class Generalized(Release):
     """A table with generalized quasi-identifiers and exact sensitive values, in random order."""
 
     kind: ClassVar[str] = "generalized"
 
     def __init__(
-        self, columns: tuple[Published, ...], manifest: Manifest, *, weight: NDArray[np.float64] | None = None,
-        weight_name: str | None = None, people: pa.Table | None = None, origin: str = "arrow",
+        self, columns: tuple[Published, ...], manifest: Manifest, *, numbers: Ints | None = None,
+        weight: NDArray[np.float64] | None = None, weight_name: str | None = None, people: pa.Table | None = None,
+        origin: str = "arrow", of: Places | None = None,
     ) -> None:  # fmt: skip
-        self._columns, self.manifest, self.origin = columns, manifest, origin
-        self.weight, self._weight_name = weight, weight_name
+        """The release of rows, or of records that stand for `numbers` rows each; `of` is the record of each row.
+
+        It keeps distinct rows with their numbers, in an order that follows from what they show and from nothing else.
+        """
+        held = [column.codes if numbers is None else column.held for column in columns]
+        record, first = _distinct(columns, held, weight)
+        self._order = Order(counted(record, numbers, len(first)), None if of is None else record[of])
+        self._columns = tuple(
+            replace(column, held=codes[first], order=self._order) for column, codes in zip(columns, held, strict=True)
+        )
+        self.manifest, self.origin = manifest, origin
+        self._weight, self._weight_name = None if weight is None else weight[first], weight_name
         self.people = people  # people by group and value, where a person can have several rows
         self.search: Mapping[str, int] = {}
-        self._places: Ints | None = None  # (records,) a published row of each record, for the holder; never saved
+        self._records = record  # (records,) the distinct row of each that was given
+        self._home: _Home | None = None  # for the holder; never saved
 
     @property
     def columns(self) -> tuple[Published, ...]:
@@ -61,7 +99,22 @@ class Generalized(Release):
     @property
     def rows(self) -> int:
         """How many rows were published."""
-        return len(self._columns[0].codes)
+        return self._order.rows
+
+    @property
+    def numbers(self) -> Ints:
+        """How many rows each distinct published row stands for: (distinct rows,)."""
+        return self._order.numbers
+
+    @property
+    def distinct_weight(self) -> NDArray[np.float64] | None:
+        """The weight of each distinct row, if there are weights: (distinct rows,)."""
+        return self._weight
+
+    @property
+    def weight(self) -> NDArray[np.float64] | None:
+        """The weight of each published row, in published order, if there are weights: (rows,)."""
+        return None if self._weight is None else self._weight[self._order.of]
 
     @property
     def weight_name(self) -> str | None:
@@ -76,24 +129,23 @@ class Generalized(Release):
         return {column.name: column.level for column in self.of_role("quasi") if not column.generalized_by_group}
 
     @cached_property
-    def tables(self) -> dict[str, pa.Table]:
-        """The published table, and a table of people where a person can have several rows."""
-        data = {column.name: column.shown() for column in self.columns}
-        if self.weight is not None and self.weight_name is not None:
-            data[self.weight_name] = pa.array(self.weight)
-        tables = {"data": pa.table(data)}
-        if self.people is not None:
-            tables["people"] = self.people
-        return tables
+    def counted_tables(self) -> dict[str, Rows]:
+        """The published table as its distinct rows, and a table of people where a person can have several rows."""
+        data = {column.name: cells(column.texts, column.held) for column in self.columns}
+        if self._weight is not None and self.weight_name is not None:
+            data[self.weight_name] = pa.array(self._weight).dictionary_encode()
+        tables = {"data": Rows(pa.table(data), self._order)}
+        return tables if self.people is None else tables | {"people": Rows(self.people)}
 
     @cached_property
-    def _group(self) -> tuple[NDArray[np.int32], Ints]:
-        """The group of each row, numbered in published order, and one row of each group."""
-        number, first = combine([(c.codes, len(c.labels)) for c in self.of_role("quasi")], self.rows)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return rank[number], first[order]
+    def tables(self) -> dict[str, pa.Table]:
+        """The published table, and a table of people where a person can have several rows."""
+        return {name: rows.plain() for name, rows in self.counted_tables.items()}
+
+    @cached_property
+    def grouping(self) -> tuple[NDArray[np.int32], Ints]:
+        """The group of each distinct row, numbered by the cells that it shows, and a distinct row of each group."""
+        return combine([(c.held, len(c.labels)) for c in self.of_role("quasi")], len(self.numbers))
 
     @property
     def individuals(self) -> pa.Table:
@@ -102,67 +154,103 @@ class Generalized(Release):
 
     @property
     def group_of_rows(self) -> NDArray[np.int32]:
-        """The group of each published row, numbered in published order."""
-        return self._group[0]
+        """The group of each published row, in published order."""
+        return self.grouping[0][self._order.of]
 
     @cached_property
+    def sizes(self) -> Ints:
+        """How many rows each group has: (groups,)."""
+        return counted(self.grouping[0], self.numbers)
+
+    @property
     def hidden_rows(self) -> NDArray[np.bool_]:
-        """Which published rows are suppressed: those that show * everywhere though the columns are shown below it."""
+        """Which published rows are suppressed, in published order."""
+        return self.hidden[self._order.of]
+
+    @property
+    def suppressed(self) -> int:
+        """How many published rows are suppressed."""
+        return int(self.numbers[self.hidden].sum())
+
+    @property
+    def hidden_groups(self) -> Ints:
+        """The groups of suppressed rows: one at the most, unless suppressed rows show something."""
+        return np.unique(self.grouping[0][self.hidden]).astype(np.int64)
+
+    @cached_property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Which distinct rows are suppressed: those that show * everywhere though the columns are shown below it."""
         quasi = self.of_role("quasi")
-        hidden = np.ones(self.rows, dtype=bool)
-        for column in quasi:
-            hidden &= False if column.cover_root is None else column.codes == column.cover_root
         if not all(facts.hidden for column in quasi if isinstance(facts := column.facts, GroupFacts)):
-            return np.zeros(self.rows, dtype=bool)
+            return np.zeros(len(self.numbers), dtype=bool)
         tops = all(isinstance(column.facts, LevelFacts) and column.facts.always_root for column in quasi)
-        return hidden & (not tops)
+        return self._all_roots & (not tops)
+
+    @property
+    def _all_roots(self) -> NDArray[np.bool_]:
+        """Which distinct rows show * everywhere."""
+        roots = np.ones(len(self.numbers), dtype=bool)
+        for column in self.of_role("quasi"):
+            roots &= False if column.cover_root is None else column.held == column.cover_root
+        return roots
 
     def assignment(self, table: Table) -> Ints:
         """The group of each row of the original, by its place in `groups`: for its holder, and never saved."""
-        if self._places is None or not isinstance(table, Table) or len(self._places) != table.records:
+        group = self.group_of_records(table) if isinstance(table, Table) else None
+        if group is None:
             raise InputError(
                 "only a release that was just made from this table knows where its rows went",
                 do="make it again: what is saved cannot be traced back",
             )
-        group = self.group_of_rows[self._places].astype(np.int64)
         return group if table.multiplicity is None else np.repeat(group, table.multiplicity)
 
-    def remember(self, order: Ints, records: int) -> None:
-        """Keep which record each published row came from, in memory only."""
-        self._places = np.empty(records, dtype=np.int64)
-        self._places[order] = np.arange(len(order))
+    def group_of_records(self, table: Table) -> Ints | None:
+        """The group of each record of the original; None where this release was not just made from it."""
+        home = self._home
+        if home is None or home.records != table.records:
+            return None
+        group = self.grouping[0][self._records[home.of]].astype(np.int64)
+        if not home.by_combination:
+            return group
+        known = table.frequencies.combinations == len(group)
+        return group[table.frequencies.row_combination] if known else None
+
+    def remember(self, of: Ints, records: int, *, by_combination: bool) -> None:
+        """Keep which of the given records each record, or each combination, of the original is in; in memory only."""
+        self._home = _Home(of, records, by_combination)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release does not know where the original's rows went."""
-        return self.__dict__ | {"_places": None}
+        return self.__dict__ | {"_home": None, "_records": None}
 
     @property
     def groups(self) -> pa.Table:
         """The published groups: what each shows and how many rows it has."""
-        number, first = self._group
-        shown = {c.name: c.labels.take(pa.array(c.codes[first])) for c in self.of_role("quasi")}
-        return pa.table([*shown.values(), pa.array(np.bincount(number))], names=[*shown, free_name("rows", shown)])
+        first = self.grouping[1]
+        shown = {c.name: c.labels.take(pa.array(c.held[first])) for c in self.of_role("quasi")}
+        return pa.table([*shown.values(), pa.array(self.sizes)], names=[*shown, free_name("rows", shown)])
 
     def counts(self) -> Counts:
         """People by published group and sensitive value."""
-        if self.people is not None:
-            everyone = self.manifest.counts["people"]
-            return people_counts(self.people, self.columns, self._group, self.principles, everyone)
-        return self.entries()[0]
+        if self.people is None:
+            return self.entries[0]
+        many: Any = {"numbers": self.numbers, "everyone": self.manifest.counts["people"]}
+        return people_counts(self.people, self.columns, self.grouping, self.principles, **many)
 
+    @cached_property
     def entries(self) -> tuple[Counts, NDArray[np.int32]]:
-        """Published rows by group and joint value, sorted by both, and the entry that each row is in: (rows,)."""
-        number, first = self._group
+        """Published rows by group and joint value, sorted by both, and the entry that each distinct row is in."""
+        number, first = self.grouping
         sensitive = self.of_role("sensitive")
-        codes = [(c.judged[1][c.codes], len(c.judged[0])) for c in sensitive if c.judged is not None]
-        value, value_first = combine(codes, self.rows)
+        codes = [(c.judged[1][c.held], len(c.judged[0])) for c in sensitive if c.judged is not None]
+        value, value_first = combine(codes, len(number))
         joint = np.stack([c[value_first] for c, _ in codes], axis=1) if codes else np.zeros((1, 0), dtype=np.int64)
-        entry, entry_first = combine([(number, len(first)), (value, len(joint))], self.rows)
+        entry, entry_first = combine([(number, len(first)), (value, len(joint))], len(number))
         counts = Counts(
             len(first),
             number[entry_first].astype(np.int64),
             value[entry_first].astype(np.int64),
-            counted(entry),
+            counted(entry, self.numbers),
             tuple(c.judged[0] for c in sensitive if c.judged is not None),
             joint.astype(np.int64),
         )
@@ -170,17 +258,19 @@ class Generalized(Release):
 
     def estimate(self) -> BoxEstimate:
         """What an analyst can infer from the published table."""
-        columns = tuple(
-            BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in self.columns if c.role != "identifier"
-        )
-        return BoxEstimate.from_rows(columns, self.weight)
+        shown = (column for column in self.columns if column.role != "identifier")
+        return self._estimate(tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in shown))
 
     def inferred(self, cover_of: Callable[[Published], Cover]) -> BoxEstimate:
         """The estimate of quasi-identifiers and sensitive columns where cells cover what `cover_of` says."""
         shown = [column for column in self.columns if column.role in ("quasi", "sensitive")]
         covers = [cover_of(c) if c.role == "quasi" else c.cover for c in shown]
-        columns = [BoxColumn(c.name, c.kind, c.role, cover, c.codes) for c, cover in zip(shown, covers, strict=True)]
-        return BoxEstimate.from_rows(tuple(columns), self.weight)
+        columns = [BoxColumn(c.name, c.kind, c.role, cover, c.held) for c, cover in zip(shown, covers, strict=True)]
+        return self._estimate(tuple(columns))
+
+    def _estimate(self, columns: tuple[BoxColumn, ...]) -> BoxEstimate:
+        mass = self.numbers if self._weight is None else self.numbers * self._weight
+        return BoxEstimate.from_rows(columns, mass.astype(np.float64), order=self._order)
 
     @property
     def _never_covered(self) -> tuple[str, ...]:
@@ -197,7 +287,7 @@ class Generalized(Release):
     @property
     def disclosure_bound(self) -> Bound:
         """Exact, unless rows are suppressed or intervals are shown across the nodes that were cut."""
-        return "at most" if self._crossing or bool(self.hidden_rows.any()) else "exact"
+        return "at most" if self._crossing or bool(self.hidden.any()) else "exact"
 
     @property
     def _crossing(self) -> bool:
@@ -222,9 +312,10 @@ class Generalized(Release):
         )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
-        data = tables["data"]
+        rows = tables["data"]
+        data = rows.distinct
         columns, weight, weight_name = [], None, None
         for facts in manifest["columns"]:
             if facts["role"] == "weights":
@@ -233,13 +324,14 @@ class Generalized(Release):
                 weight = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
                 continue
             columns.append(restored(facts, data[facts["name"]]))
-        people = tables.get("people")
+        people = tables["people"].plain() if "people" in tables else None
         if people is not None:
             people = pa.table({n: people[n].cast(pa.string()) for n in people.column_names})
         facts = Manifest.from_dict(manifest)
-        made = cls(tuple(columns), facts, weight=weight, weight_name=weight_name, people=people)
+        held: Any = {"numbers": rows.numbers, "of": rows.of}
+        made = cls(tuple(columns), facts, **held, weight=weight, weight_name=weight_name, people=people)
         told = (facts.counts["rows"], facts.counts["groups"], facts.counts["suppressed"])
-        if told != (data.num_rows, len(made._group[1]), int(made.hidden_rows.sum())):
+        if told != (made.rows, len(made.sizes), made.suppressed):
             raise ValueError("the manifest counts something else")
         return made
 
@@ -262,16 +354,14 @@ class Partitioned(Generalized):
         return "at most" if overlap else "exact"
 
     @cached_property
-    def hidden_rows(self) -> NDArray[np.bool_]:
-        """Which published rows are suppressed: those that show * everywhere, if they are within the budget for it.
+    def hidden(self) -> NDArray[np.bool_]:
+        """Which distinct rows are suppressed: those that show * everywhere, if they are within the budget for it.
 
         Otherwise nobody asked for suppression, and they are a group like any other.
         """
-        hidden = np.ones(self.rows, dtype=bool)
-        for column in self.of_role("quasi"):
-            hidden &= False if column.cover_root is None else column.codes == column.cover_root
+        hidden = self._all_roots
         budget = exact("suppress", self.manifest.method.get("suppress", 0))
-        return hidden & (int(hidden.sum()) <= budget * self.rows)
+        return hidden & (int(self.numbers[hidden].sum()) <= budget * self.rows)
 
 
 KNOWN_ALGORITHM: dict[Peel, str] = {

@@ -14,6 +14,7 @@ import pyarrow as pa
 from jali.core.arrays import combine
 from jali.core.charts import Picture
 from jali.core.formats import free_name, to_native
+from jali.core.rows import Rows
 from jali.core.text import joined
 from jali.errors import InputError, InternalError
 from jali.graphical.estimate import Fitted, MarginalColumn, MaxEntropyEstimate
@@ -251,14 +252,14 @@ class Marginals(Release):
             )
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         chains = tuple(chain_of(told) for told in manifest["columns"])
         names = sorted(tables, key=lambda name: int(re.fullmatch(r"marginal_(\d+)", name)[1]))  # type: ignore[index]
         if len(names) != len(manifest["marginals"]):
             raise ValueError("the manifest counts other marginals")
         told = zip(manifest["marginals"], names, strict=True)
-        counts = [_counted(chains, levels, tables[name]) for levels, name in told]
+        counts = [_counted(chains, levels, tables[name].plain()) for levels, name in told]
         made = cls(chains, counts, Manifest.from_dict(manifest))
         if made.rows != made.manifest.counts["rows"]:
             raise ValueError("the manifest counts something else")

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, counted
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.base import Principle
@@ -85,19 +85,22 @@ def people_counts(
     columns: Sequence[Published],
     group: tuple[NDArray[np.int32], Ints],
     principles: Sequence[Principle],
+    *,
+    numbers: Ints,
     everyone: int,
 ) -> Counts:
     """People by published group and sensitive value, read back from the table of people.
 
+    `group` is that of each distinct row, and a distinct row of each; `numbers` how many rows a distinct row stands for.
     Of a column that no promise judges they are at most its rows, and at most the people of the group: that is given.
     """
     sensitive = tuple(c.judged[0] for c in columns if c.judged is not None)
     needed, bounded = _needed(principles, sensitive), []
     try:
         size, given, reference = _read(people, columns, sensitive, group[1])
-        _require(bool((size >= 1).all()) and bool((size <= np.bincount(group[0])).all()))
+        _require(bool((size >= 1).all()) and bool((size <= counted(group[0], numbers)).all()))
         for column in (c for c in columns if c.judged is not None):
-            name, rows = column.name, _rows_by_value(column, group, len(size))
+            name, rows = column.name, _rows_by_value(column, group[0], numbers, len(size))
             if name not in needed and not len(given[name]):
                 bounded.append(name)
                 given[name] = _at_most(rows, size)
@@ -119,10 +122,10 @@ def _read(
 ) -> tuple[Ints, dict[str, Ints], dict[str, Ints]]:
     """People of each group; by column those of each group and value, and of the whole table and value, if given.
 
-    `first` is one row of each group.
+    `first` is a distinct row of each group.
     """
     quasi = [column for column in columns if column.role == "quasi"]
-    shown = [column.labels.take(pa.array(column.codes[first])).to_pylist() for column in quasi]
+    shown = [column.labels.take(pa.array(column.held[first])).to_pylist() for column in quasi]
     number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
     size = np.zeros(len(first), dtype=np.int64)
     cells: dict[str, list[tuple[int, int, int]]] = {s.name: [] for s in sensitive}
@@ -148,12 +151,12 @@ def _require(truth: bool) -> None:
         raise ValueError
 
 
-def _rows_by_value(column: Published, group: tuple[NDArray[np.int32], Ints], groups: int) -> Ints:
+def _rows_by_value(column: Published, group: NDArray[np.int32], numbers: Ints, groups: int) -> Ints:
     """Rows of each group and value: (groups, values)."""
     assert column.judged is not None
     width = len(column.judged[0])
-    key = group[0].astype(np.int64) * width + column.judged[1][column.codes]
-    return np.bincount(key, minlength=groups * width).reshape(groups, width)
+    key = group.astype(np.int64) * width + column.judged[1][column.held]
+    return counted(key, numbers, groups * width).reshape(groups, width)
 
 
 def _at_most(rows: Ints, size: Ints) -> Ints:

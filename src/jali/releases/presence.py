@@ -95,14 +95,14 @@ def covered_by(release: Generalized, public: Table) -> Covered:
     """The one published group that covers each combination of the public table; InputError where two do."""
     frequencies, quasi = public.frequencies, release.of_role("quasi")
     asked, shares, covers = _compared(release, public)
-    number, first = release._group
-    nodes = [column.codes[first].astype(np.int64) for column in quasi]
+    first = release.grouping[1]
+    nodes = [column.held[first].astype(np.int64) for column in quasi]
     group = _groups(asked, shares, covers, nodes)
     logs = np.where(group < 0, -np.inf, 0.0)  # of likelihoods, which are products
     for codes, density, cover, node in zip(asked, shares, covers, nodes, strict=True):
         logs += logs_of(_share(codes, density, cover, node[group]))
     people = counted(frequencies.combination, frequencies.people, len(group))
-    return Covered(group, logs, people, counted(number, length=len(first)))
+    return Covered(group, logs, people, release.sizes)
 
 
 def _compared(release: Generalized, public: Table) -> tuple[list[Ints], list[Density], list[Cover]]:

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from jali.core.arrays import steps
 from jali.core.files import Place, hold, put_folder, reason, sync
 from jali.core.formats import any_length, in_blocks, quoted, unquoted
+from jali.core.rows import Lines, Rows, csv_parts, distinct_lines, distinct_rows, joined_lines, ordered, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
 MANIFEST = "manifest.json"
 SPREADSHEET_SAFE = "spreadsheet_safe"
 FORMAT_VERSION = 1
+PARTS_VERSION = 2  # a table may have several files, which a jali that reads version 1 would take for one another
 Format = Literal["csv", "parquet"]
 
 
 def write(
     folder: str | Path,
-    tables: dict[str, pa.Table],
+    tables: Mapping[str, Rows],
     manifest: dict[str, Any],
     *,
     overwrite: bool,
@@ -47,7 +53,7 @@ def write(
         raise InputError('format must be "csv" or "parquet"', got=repr(form))
     if spreadsheet_safe and form == "csv":  # a spreadsheet runs nothing of what Parquet files hold
         kinds = {facts["name"]: facts["kind"] for facts in manifest["columns"]}
-        tables = {name: quoted(table, kinds) for name, table in tables.items()}
+        tables = {name: replace(rows, distinct=quoted(rows.distinct, kinds)) for name, rows in tables.items()}
         manifest = manifest | {SPREADSHEET_SAFE: True}
     with hold_release(folder, overwrite=overwrite) as place:
         before = _identity(place.target)
@@ -87,16 +93,15 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _build(
-    building: Path, tables: dict[str, pa.Table], manifest: dict[str, Any], form: Format, texts: tuple[str, ...]
+    building: Path, tables: Mapping[str, Rows], manifest: dict[str, Any], form: Format, texts: tuple[str, ...]
 ) -> None:
     files: dict[str, dict[str, Any]] = {}
-    for name, table in tables.items():
-        path = building / f"{name}.{form}"
-        _write_table(table, path, form)
-        files[path.name] = {"table": name, "rows": table.num_rows, "sha256": _digest(path)[0]}
+    for name, rows in tables.items():
+        files |= _write_files(building, name, rows, form)
     for name in texts:
-        files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)[0]}
-    facts = {"format_version": FORMAT_VERSION, **manifest, "files": files}
+        files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)}
+    version = FORMAT_VERSION if len(files) == len(tables) + len(texts) else PARTS_VERSION
+    facts = {"format_version": version, **manifest, "files": files}
     _write_text(building / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     sync(building)
 
@@ -135,20 +140,89 @@ def within_release(path: Path) -> bool:
     return any(release_files(place) for place in (folder, *folder.parents))
 
 
-def _write_table(table: pa.Table, path: Path, form: Format) -> None:
+PART = 1 << 23
+"""Rows of a Parquet file: a table of more has several, which are written side by side."""
+
+
+def _write_files(building: Path, name: str, rows: Rows, form: Format) -> dict[str, dict[str, Any]]:
+    """Write a table into one file or, where it is large, into several; what the manifest says of them."""
+    some = list(steps(rows.count, 1, PART)) if form == "parquet" and rows.count > PART else [slice(0, rows.count)]
+    numbers = [f"-{at}" for at in range(1, len(some) + 1)] if len(some) > 1 else [""]
+    paths = [building / f"{name}{number}.{form}" for number in numbers]
+    if len(some) == 1:
+        digests = [_write_table(rows, paths[0], form, some[0])]
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            digests = list(workers.map(lambda path, own: _write_table(rows, path, form, own), paths, some))
+    told = zip(paths, some, digests, strict=True)
+    return {path.name: {"table": name, "rows": own.stop - own.start, "sha256": digest} for path, own, digest in told}
+
+
+def _write_table(rows: Rows, path: Path, form: Format, some: slice) -> str:
+    """Write a slice of a table in one pass; its digest."""
     with path.open("wb") as file:
-        if form == "csv":
-            # every text is quoted, so that an empty text stays apart from a missing value
-            table = pa.table({name: _as_read(table[name]) for name in table.column_names})
-            pacsv.write_csv(table, file, pacsv.WriteOptions(quoting_style="needed", batch_size=65536))
-        else:
-            pq.write_table(table, file)
+        digest = _write_csv(rows, file) if form == "csv" else _write_parquet(rows, file, some)
     sync(path)
+    return digest
 
 
-def _as_read(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Times as jali reads them; the CSV writer has a form of its own."""
-    return v.texts(column.combine_chunks()) if pa.types.is_timestamp(column.type) else column
+def _write_csv(rows: Rows, file: IO[bytes]) -> str:
+    """The digest of a part is computed while the next one is made."""
+    digest, last = hashlib.sha256(), None
+    with ThreadPoolExecutor(1) as side:
+        for part in csv_parts(replace(rows, distinct=_as_read(rows.distinct))):
+            if last is not None:
+                last.result()
+            last = side.submit(digest.update, part)
+            file.write(part)
+    return digest.hexdigest()
+
+
+class _Digested:
+    """A file that keeps the digest of what is written to it."""
+
+    closed = False  # asked by Arrow
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+
+    def write(self, part: bytes) -> int:
+        """Write some bytes."""
+        self.digest.update(part)
+        return self.file.write(part)
+
+    def flush(self) -> None:
+        """See that everything is written."""
+        self.file.flush()
+
+
+def _write_parquet(rows: Rows, file: IO[bytes], some: slice) -> str:
+    """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
+    written = _Digested(file)
+    with pq.ParquetWriter(written, rows.distinct.schema, write_statistics=False, store_schema=False) as writer:
+        for part in rows.parts(GROUP, some):
+            writer.write_table(part)
+    return written.digest.hexdigest()
+
+
+GROUP = 1 << 20
+"""Rows of a row group in Parquet."""
+
+
+def _as_read(table: pa.Table) -> pa.Table:
+    """Times as jali reads them, in a table for CSV."""
+    return pa.table({name: _times(table[name]) for name in table.column_names})
+
+
+def _times(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    of = column.type
+    if not pa.types.is_timestamp(of.value_type if pa.types.is_dictionary(of) else of):
+        return column
+    whole = column.combine_chunks()
+    if not pa.types.is_dictionary(of):
+        return v.texts(whole)
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    return pa.DictionaryArray.from_arrays(whole.indices, v.texts(whole.dictionary))
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -156,21 +230,17 @@ def _write_text(path: Path, text: str) -> None:
     sync(path)
 
 
-def _digest(path: Path) -> tuple[str, int]:
-    """A file's digest, and how many line breaks of any sort it has."""
-    digest, breaks = hashlib.sha256(), 0
+def _digest(path: Path) -> str:
+    """A file's digest."""
     with path.open("rb") as file:
-        while part := file.read(1 << 22):
-            digest.update(part)
-            breaks += part.count(b"\n") + part.count(b"\r")
-    return digest.hexdigest(), breaks
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
     folder = path_of(folder)
     manifest = _manifest(folder)
-    tables = {}
+    parts: dict[str, list[Rows]] = {}
     safe = manifest.pop(SPREADSHEET_SAFE, False) is True
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
@@ -179,16 +249,27 @@ def read(folder: str | Path) -> tuple[dict[str, pa.Table], dict[str, Any]]:
         if not file.is_file():
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
         try:
-            digest, breaks = _digest(file)
-            if digest != facts["sha256"]:
-                raise InputError(f"{name} in {folder} was changed after it was published", do="get the release again")
-            if facts["table"] is not None:  # else a picture beside the tables
-                table = _read_table(file, broken=breaks != facts["rows"] + 1)
-                tables[facts["table"]] = unquoted(table) if safe else table
+            found = _read_file(folder, file, facts)
+            if found is not None:
+                found = replace(found, distinct=unquoted(found.distinct)) if safe else found
+                parts.setdefault(facts["table"], []).append(found)
+        except MemoryError:
+            raise no_memory(folder) from None
         except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
             got = reason(problem) if isinstance(problem, OSError) else "not a table"
             raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
-    return tables, manifest
+    return {name: together(found) for name, found in parts.items()}, manifest
+
+
+def _read_file(folder: Path, file: Path, facts: Mapping[str, Any]) -> Rows | None:
+    """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
+    is_csv = facts["table"] is not None and file.suffix != ".parquet"
+    digest, lines = _lines(file) if is_csv else (_digest(file), None)
+    if digest != facts["sha256"]:
+        raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
+    if facts["table"] is None:
+        return None
+    return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -205,10 +286,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
         well_formed, version = False, FORMAT_VERSION
     if not well_formed:
         raise InputError(f"{path} is not a manifest that jali can read", do="name a folder that jali wrote")
-    if version != FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format {version}; this jali reads format {FORMAT_VERSION}", do="use the jali that wrote it"
-        )
+    if version not in (FORMAT_VERSION, PARTS_VERSION):
+        what = f"{path} has format {version}; this jali reads formats {FORMAT_VERSION} and {PARTS_VERSION}"
+        raise InputError(what, do="use the jali that wrote it")
     return manifest
 
 
@@ -218,12 +298,32 @@ def _is_file(facts: Any) -> bool:
     return isinstance(table, (str, type(None))) and isinstance(rows, int) and isinstance(digest, str)
 
 
-def _read_table(path: Path, *, broken: bool) -> pa.Table:
-    """A table as text; `broken`: some value holds a line break, so that lines cannot be read side by side."""
-    if path.suffix == ".parquet":
-        return pq.read_table(path)
-    with path.open(encoding="utf-8", newline="") as file, any_length():
-        header = next(csv.reader(file), [])
+def _lines(path: Path) -> tuple[str, Lines | None]:
+    """The digest of a CSV file, and its distinct lines where that is a way to read it."""
+    with ThreadPoolExecutor(1) as side, path.open("rb") as file:
+        digest = side.submit(_digest, path)
+        lines = distinct_lines(file)
+        return digest.result(), lines
+
+
+def _read_csv(path: Path, lines: Lines | None, rows: int) -> Rows:
+    """The rows of a CSV file: where every line is one, only the distinct ones are parsed."""
+    if lines is None or len(lines.of) != rows:  # many are distinct, or a value holds a line break
+        return Rows(_parsed(path, path.open("rb"), broken=_breaks(path) != rows + 1))
+    distinct = lines.first + joined_lines(lines.distinct).to_pybytes()
+    return ordered(_parsed(distinct, io.BytesIO(distinct), broken=False), lines.of)
+
+
+def _breaks(path: Path) -> int:
+    """How many line breaks of any sort a file has."""
+    with path.open("rb") as file:
+        return sum(part.count(b"\n") + part.count(b"\r") for part in iter(lambda: file.read(1 << 20), b""))
+
+
+def _parsed(source: Path | bytes, file: IO[bytes], *, broken: bool) -> pa.Table:
+    """A table as text; `broken`: some value may hold a line break, so that lines cannot be read side by side."""
+    with file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text, any_length():
+        header = next(csv.reader(text), [])
     convert = pacsv.ConvertOptions(
         column_types=dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())), null_values=[""],
         strings_can_be_null=True, quoted_strings_can_be_null=False,
@@ -231,6 +331,22 @@ def _read_table(path: Path, *, broken: bool) -> pa.Table:
     parse = pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False)  # an empty line is a missing value
 
     def read(size: int) -> pa.Table:
-        return pacsv.read_csv(path, pacsv.ReadOptions(block_size=size), parse, convert)
+        opened = pa.BufferReader(source) if isinstance(source, bytes) else source
+        return pacsv.read_csv(opened, pacsv.ReadOptions(block_size=size), parse, convert)
 
-    return in_blocks(read, 1 << 24 if broken else 1 << 20, path)
+    return in_blocks(read, 1 << 24 if broken else 1 << 20, source)
+
+
+def _read_parquet(path: Path) -> Rows:
+    """The rows of a Parquet file, as distinct ones."""
+    with pq.ParquetFile(path) as file:
+        texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        if file.metadata.num_rows == 0:
+            return Rows(file.read())
+        return distinct_rows(pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP))
+
+
+def no_memory(folder: str | Path) -> MemoryError:
+    """What to raise where memory is what a release lacks: Arrow's error for that is one about data too."""
+    return MemoryError(f"there is not enough memory to read {folder}")

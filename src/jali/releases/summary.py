@@ -209,5 +209,5 @@ def of_known(release: Release, principle: Principle) -> str:
 
 def _unknown(column: Published) -> str:
     """A hint where a cell does not say over what an analyst may spread it."""
-    told = column.cover.known[column.codes].all()
+    told = column.cover.known[column.held].all()
     return "" if told else "; what * covers is not declared, so that nobody can count or draw it"

@@ -158,7 +158,7 @@ def _groups(
     """
     if not any(column.generalized_by_group for column in release.of_role("quasi")):
         group = _nodes(release, population, codes)
-        owner, hidden = np.flatnonzero(group >= 0), release.group_of_rows[release.hidden_rows][:1]
+        owner, hidden = np.flatnonzero(group >= 0), release.hidden_groups[:1]
         single = release.manifest.method.get("by") == "tuples"  # then everybody can be among the suppressed
         more = owner[group[owner] != hidden] if single and len(hidden) else owner[:0]
         return np.append(owner, more), np.append(
@@ -174,15 +174,15 @@ def _groups(
 def _nodes(release: Generalized, population: Table, codes: NDArray[np.int32]) -> Ints:
     """The published group of each combination: its own, else the suppressed one, else -1."""
     quasi = release.of_role("quasi")
-    first = release._group[1]
+    first = release.grouping[1]
     nodes = [node_numbers(p, population[p.name])[codes[:, _index(population, p.name)]] for p in quasi]
-    shown = [p.codes[first].astype(np.int64) for p in quasi]
+    shown = [p.held[first].astype(np.int64) for p in quasi]
     outside = np.any([n < 0 for n in nodes], axis=0)
     both = [(np.concatenate([np.maximum(n, 0), s]), len(p.labels)) for n, s, p in zip(nodes, shown, quasi, strict=True)]
     number, _ = combine(both, len(codes) + len(first))
     of_number = np.full(int(number.max()) + 1, -1, dtype=np.int64)
     of_number[number[len(codes) :]] = np.arange(len(first))
-    hidden = release.group_of_rows[release.hidden_rows]
+    hidden = release.hidden_groups
     group = np.where(outside, -1, of_number[number[: len(codes)]])
     return np.where(group < 0, int(hidden[0]), group) if len(hidden) else group
 
@@ -202,9 +202,10 @@ def _published(release: Generalized, population: Table, column: str) -> tuple[tu
     if any(label not in position for label in shown):
         do = "give frequencies for every published value"
         raise InputError(f'the population lacks a published value of "{column}"', do=do)
-    value = np.array([position[label] for label in shown])[published.codes]
-    groups = len(release._group[1])
-    n = np.bincount(release.group_of_rows.astype(np.int64) * len(labels) + value, minlength=groups * len(labels))
+    value = np.array([position[label] for label in shown])[published.held]
+    groups = len(release.sizes)
+    key = release.grouping[0].astype(np.int64) * len(labels) + value
+    n = np.bincount(key, release.numbers, minlength=groups * len(labels))
     return tuple(labels), n.reshape(groups, len(labels)).astype(np.float64)
 
 

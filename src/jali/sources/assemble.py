@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -137,7 +138,7 @@ def _named(role: str, given: Mapping[str, object] | Iterable[str]) -> dict[str, 
 
 LONG = 1 << 20
 """A value of more bytes is long: a few rows of them are as much text as a column can hold."""
-_WORKERS = 4  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
+_WORKERS = min(4, os.cpu_count() or 1)  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
 
 
 def assemble(

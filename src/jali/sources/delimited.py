@@ -24,7 +24,7 @@ _MARKS = (
     (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
 )  # fmt: skip
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22  # what is parsed together stays near the processor
 _HEAD = 1 << 20
 _NOT_IN_CP1252 = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
@@ -143,11 +143,14 @@ class Delimited:
         for block in self._bytes():
             if b'"' in block or before % 2:
                 letters = np.frombuffer(block, dtype=np.uint8)
-                quotes = np.flatnonzero(letters == ord('"'))
-                ends = np.flatnonzero((letters == ord("\n")) | (letters == ord("\r")))
-                if ((before + np.searchsorted(quotes, ends)) % 2).any():
+                quote, end = letters == ord('"'), letters == ord("\n")
+                if b"\r" in block:
+                    end |= letters == ord("\r")
+                is_quote = quote[np.flatnonzero(quote | end)]
+                quotes = np.cumsum(is_quote, dtype=np.int64)
+                if ((before + quotes[~is_quote]) % 2).any():
                     return False
-                before += len(quotes)
+                before += int(quotes[-1]) if len(quotes) else 0
         return before % 2 == 0
 
     def _rows(self, *, strict: bool) -> Iterator[list[str]]:

@@ -89,7 +89,7 @@ class Source(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What opening it decided."""
 
-    def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
+    def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
         """The values of the columns of these names."""
 
 
@@ -168,13 +168,28 @@ class Columnar:
             schema = pq.read_schema(_stream(place))
             return cls(name, place, schema, list(schema.names), notes)  # a name that is no text is seen here
 
-    def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
+    def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
         """The wanted columns; texts come as dictionaries."""
-        with _readable_parquet(self.name):
-            texts = [name for name in wanted if pa.types.is_string(self.schema.field(name).type)]
-            with pq.ParquetFile(_stream(self.source), read_dictionary=texts) as file:
-                table = file.read(columns=wanted)
-        return {name: table[name] for name in wanted}
+        return _ParquetColumns(self, wanted)
+
+
+class _ParquetColumns(Mapping[str, pa.ChunkedArray]):
+    """The columns of a Parquet file, each read when it is asked for, so that few are held at a time."""
+
+    def __init__(self, file: Columnar, names: list[str]) -> None:
+        self._file, self._names = file, names
+        self._texts = [name for name in names if pa.types.is_string(file.schema.field(name).type)]
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        file = self._file
+        with _readable_parquet(file.name), pq.ParquetFile(_stream(file.source), read_dictionary=self._texts) as opened:
+            return opened.read(columns=[name])[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _stream(source: Path | pa.Buffer) -> Any:
@@ -185,6 +200,8 @@ def _stream(source: Path | pa.Buffer) -> Any:
 def _readable_parquet(name: str) -> Iterator[None]:
     try:
         yield
+    except MemoryError:  # Arrow's is an error about data too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
         raise InputError(f"{name} is not a readable Parquet file", do="write it again") from None
 

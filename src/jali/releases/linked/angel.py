@@ -13,6 +13,7 @@ from jali.core import verb
 from jali.core.arrays import Ints
 from jali.core.formats import free_name, to_native
 from jali.core.progress import Step
+from jali.core.rows import Rows
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
 from jali.errors import InputError, InternalError, nearest
@@ -280,10 +281,10 @@ class Angel(Linked):
         return facts + [{"name": name, "role": role, "kind": "number"} for role, name in names if name is not None]
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         facts = Manifest.from_dict(manifest)
-        made = cls(contents_of(tables, manifest["columns"]), facts)
+        made = cls(contents_of({name: rows.plain() for name, rows in tables.items()}, manifest["columns"]), facts)
         made.contents.require_fit(made.k)
         first = made.contents.tables[0]
         told = (facts.counts["rows"], facts.counts["groups"], facts.counts["batches"])

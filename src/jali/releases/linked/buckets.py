@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from jali.core.arrays import Floats, Ints, combine
 from jali.core.formats import to_native
+from jali.core.rows import Rows
 from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import shuffled_within
@@ -185,9 +186,9 @@ class Buckets(Linked):
         return [column.to_dict() for column in self.columns] + own
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], manifest: Mapping[str, Any]) -> Self:
+    def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
-        individuals, buckets = tables["individuals"], tables["buckets"]
+        individuals, buckets = tables["individuals"].plain(), tables["buckets"].plain()
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
         told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
         number, count, weights = names["bucket"], names["count"], names.get("weights")

@@ -139,8 +139,8 @@ class Decoder:
 
     def ways(self, group: int, members: Ints) -> list[Way]:
         """The private counts of a group that its fractions, its size and the public people of each value allow."""
-        row = self.release._group[1][group]
-        shown = [_shares(column, int(column.codes[row]), self.public) for column in self.spread]
+        row = self.release.grouping[1][group]
+        shown = [_shares(column, int(column.held[row]), self.public) for column in self.spread]
         shares = [one for one in shown if one is not None]
         if len(shares) < len(shown):  # suppressed: * says nothing
             return [()]

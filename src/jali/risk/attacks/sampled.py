@@ -106,7 +106,7 @@ def _of_lattice(release: Generalized, table: Table, only: Ints) -> Known | str:
     lattice = Lattice(table, principles, on_step=lambda done, total: None)
     node = tuple(release.levels[column.name] for column in table.quasi)
     hidden = np.zeros(int(only.max()) + 1, dtype=bool)
-    hidden[np.unique(release.group_of_rows[release.hidden_rows])] = True
+    hidden[release.hidden_groups] = True
     if method["name"] == "repair" or exact("suppress", method["suppress"]) > 0:
         return _of_suppression(lattice, node, only, hidden[only], ties=method["name"] == "repair")
     if not lattice.monotone:

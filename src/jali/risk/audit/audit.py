@@ -221,8 +221,8 @@ def _told_apart(audit: Audit, release: Release) -> Audit:
         audit,
         k=int(shared.min()),
         highest_risk=1.0 / int(shared.min()),
-        average_risk=float((1.0 / shared).mean()),
-        below={bound: float((shared < bound).mean()) for bound in SMALL},
+        average_risk=len(shared) / release.rows,
+        below={bound: float(shared[shared < bound].sum()) / release.rows for bound in SMALL},
         smallest_bucket=audit.k,
     )
 

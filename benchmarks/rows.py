@@ -1,0 +1,163 @@
+"""From file to verified release in a new process, and writing alone; beside another commit where one is named.
+
+`JALI_BEFORE` is the `src` folder of the other commit; then both are run in turn, and ratios are of the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.table import show
+
+SMALL = 45_222
+JOBS = (  # rows, requirement, format of input and output
+    (1_000_000, "k 6, entropy 6, 5 %", "csv"),
+    (5_000_000, "k 5", "csv"),
+    (5_000_000, "k 6, entropy 6, 5 %", "csv"),
+    (5_000_000, "k 5", "parquet"),
+    (20_000_000, "k 5", "parquet"),
+)
+TIMES = 3  # of the small table
+LARGEST = 5_000_000  # rows that the other commit is asked to publish: beyond that it needs too much memory
+
+
+def clocked(call: Callable[[], Any]) -> tuple[dict[str, float], Any]:
+    """Seconds of the clock and of the processor, and what the call returns."""
+    wall, processor = time.perf_counter(), time.process_time()
+    result = call()
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - processor}, result
+
+
+def reading(path: Path) -> Any:
+    """The census table in a file."""
+    import jali
+    from jali.datasets.columns import rows
+
+    names = ("age", "sex", "race", "marital-status", "education", "native-country", "workclass")
+    quasi = {name: jali.taxonomy(rows(name)) for name in names}
+    table = jali.read(path, quasi=quasi, sensitive=["occupation"])
+    table.frequencies  # noqa: B018  # what every search begins with
+    return table
+
+
+def whole(path: Path, required: str) -> dict[str, Any]:
+    """One job from file to file: seconds of its steps, and peak memory."""
+    import jali
+
+    entropy = [jali.KAnonymity(6), jali.EntropyDiversity(6)]
+    promises, suppress = ([jali.KAnonymity(5)], 0.0) if required == "k 5" else (entropy, 0.05)
+    found: dict[str, Any] = {}
+    found["read"], table = clocked(lambda: reading(path))
+    found["publish"], release = clocked(lambda: jali.generalize(table, promises, suppress=suppress))
+    with tempfile.TemporaryDirectory() as folder:
+        form: Any = path.suffix.removeprefix(".")
+        found["save"], _ = clocked(lambda: release.save(Path(folder) / "out", format=form))
+    found["all"] = {"cpu": time.process_time()}
+    return found | {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}
+
+
+def small(path: Path) -> dict[str, Any]:
+    """The best of several warm runs of the small table: reading, writing alone, and saving with all its checks."""
+    import jali
+    from jali.releases.base import Release
+
+    best: dict[str, Any] = {}
+    for _ in range(TIMES + 1):
+        found: dict[str, Any] = {}
+        found["read"], table = clocked(lambda: reading(path))
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            release = jali.generalize(table, [jali.KAnonymity(5)])
+            found["save"], _ = clocked(lambda r=release, f=folder: r.save(Path(f) / "all"))
+            release = jali.generalize(table, [jali.KAnonymity(5)])
+            for module in ("jali.releases.store", "jali.core.files"):
+                stack.enter_context(patch(f"{module}.sync", lambda path: None))
+            stack.enter_context(patch.object(Release, "_check_files", lambda self, folder: None))
+            stack.enter_context(patch.object(Release, "verify", lambda self: None))
+            found["write"], _ = clocked(lambda r=release, f=folder: r.save(Path(f) / "alone"))
+        best = {n: min(found[n], best.get(n, found[n]), key=lambda one: float(one["cpu"])) for n in found}
+    return best
+
+
+def _run(source: str | None, *arguments: str) -> dict[str, Any]:
+    """The figures of one process, which imports jali from a folder, or as it is installed."""
+    here = str(Path(__file__).resolve().parents[1])
+    paths = [*([source] if source else []), here, *filter(None, [os.environ.get("PYTHONPATH")])]
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "benchmarks.rows", *arguments]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    found.setdefault("all", {})["wall"] = time.perf_counter() - start
+    return found
+
+
+def _ratio(now: dict[str, Any], before: dict[str, Any] | None, step: str) -> list[Any]:
+    """Seconds of wall and processor of a step, and their ratios to before."""
+    own = [now[step]["wall"], now[step]["cpu"]] if step in now else ["", ""]
+    if before is None or step not in before or not own[0]:
+        return [*own, "", ""]
+    return [*own, own[0] / before[step]["wall"], own[1] / before[step]["cpu"]]
+
+
+def run(jobs: tuple[tuple[int, str, str], ...] = JOBS) -> None:
+    """Print the tables."""
+    earlier = os.environ.get("JALI_BEFORE")
+    with tempfile.TemporaryDirectory() as folder:
+        files = {job: _file(Path(folder), job[0], job[2]) for job in [(SMALL, "", "csv"), *jobs]}
+        first = files[SMALL, "", "csv"]
+        before = _run(earlier, "small", str(first)) if earlier else None
+        now = _run(None, "small", str(first))
+        show(
+            f"{SMALL:,} rows, warm, k 5: seconds, and their ratio to before",
+            ["step", "wall", "processor", "wall : before", "processor : before"],
+            [
+                ["read and encode CSV", *_ratio(now, before, "read")],
+                ["write CSV, without sync and checks", *_ratio(now, before, "write")],
+                ["save CSV with both", *_ratio(now, before, "save")],
+            ],
+        )
+        rows: list[list[Any]] = []
+        for job in jobs:
+            before = _run(earlier, "whole", str(files[job]), job[1]) if earlier and job[0] <= LARGEST else None
+            now = _run(None, "whole", str(files[job]), job[1])
+            what = f"{job[0]:,} rows, {job[1]}, {job[2]}"
+            rows += [
+                [what if s == "all" else f"  {s}", *_ratio(now, before, s), ""]
+                for s in ("all", "read", "publish", "save")
+            ]
+            rows[-4][-1] = f"{now['peak']:.2f}" + (f" ({before['peak']:.2f})" if before else "")
+        show(
+            "In a new process from file to verified release: seconds, ratio to before, peak memory in GB (before)",
+            ["job", "wall", "processor", "wall : before", "processor : before", "peak GB"],
+            rows,
+        )
+
+
+def _file(folder: Path, rows: int, form: str) -> Path:
+    """The census in a file of its own."""
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    import jali
+
+    path = folder / f"census-{rows}.{form}"
+    if not path.exists():
+        table = jali.datasets.census(rows=rows, seed=0).frame("arrow")
+        (pacsv.write_csv if form == "csv" else pq.write_table)(table, path)
+    return path
+
+
+if __name__ == "__main__":
+    print(json.dumps(whole(Path(sys.argv[2]), sys.argv[3]) if sys.argv[1] == "whole" else small(Path(sys.argv[2]))))
