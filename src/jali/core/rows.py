@@ -113,6 +113,10 @@ class Rows:
         columns = (_flat(column) for column in self.distinct.columns)
         return pa.table([_plain(column, of) for column in columns], names=self.distinct.column_names)
 
+    def coded(self) -> pa.Table:
+        """The table row by row; columns that are dictionaries still are."""
+        return self.distinct if self.order is None else self.distinct.take(pa.array(self.order.of))
+
     def parts(self, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
         """The table in its order, or a slice of it, some rows at a time."""
         begin, end = (0, self.count) if of is None else (of.start, of.stop)

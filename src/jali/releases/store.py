@@ -209,10 +209,11 @@ class _Digested:
 
 def _write_parquet(rows: Rows, file: IO[bytes], some: slice) -> str:
     """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
-    written = _Digested(file)
-    with pq.ParquetWriter(written, rows.distinct.schema, write_statistics=False, store_schema=False) as writer:
+    written, many = _Digested(file), rows.distinct.num_rows > rows.count / 2  # then dictionaries are no help
+    schema = Rows(rows.distinct.slice(0, 0)).plain().schema if many else rows.distinct.schema
+    with pq.ParquetWriter(written, schema, write_statistics=False, store_schema=False) as writer:
         for part in rows.parts(GROUP, some):
-            writer.write_table(part)
+            writer.write_table(Rows(part).plain() if many else part)
     return written.digest.hexdigest()
 
 
