@@ -19,7 +19,6 @@ PHASES = {  # what is timed, by the module that calls it; each without what is t
     "cut": [("jali.search.items", "run_tasks")],
     "number the groups, find their boxes": [("jali.publish.partition", "mondrian")],
     "show the groups": [("jali.publish.partition", "publish_groups")],
-    "random order of the rows": [("jali.publish.partition", "fresh_order")],
     "KL-divergence": [("jali.measures.holder", "divergence")],
     "the other measures": [("jali.publish.partition", "holder_costs")],
     "check every promise again": [("jali.publish.partition", "Partitioned.verify")],

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 SMALL = {
     "profile": "profile.ROWS = 3000; profile.run()",
     "report": "report.ROWS = 3000; report.run()",
+    "rows": "rows.SMALL, rows.JOBS = 500, ((1000, 'k 5', 'csv'), (1000, 'k 5', 'parquet')); rows.run(rows.JOBS)",
     "halves": "halves.ROWS = 3000; halves.run()",
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
     "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches(); angel.transparent_speed()",

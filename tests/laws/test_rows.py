@@ -103,7 +103,7 @@ def test_distinct_rows_of_parts_are_the_rows(table: pa.Table, size: int) -> None
     parts = [table.slice(at, size) for at in range(0, table.num_rows, size)]
     found = distinct_rows(parts)
     wanted = Rows(table).plain().to_pylist()
-    assert found.plain().to_pylist() == wanted
+    assert found.plain().to_pylist() == found.coded().to_pylist() == wanted
     assert found.distinct.num_rows == len(set(map(repr, wanted)))
     assert found.numbers.sum() == found.count == table.num_rows
     assert [row for part in found.parts(2) for row in part.to_pylist()] == wanted

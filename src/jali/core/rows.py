@@ -27,6 +27,8 @@ CHUNK = 1 << 18
 """Rows that are shuffled together."""
 READY = 1 << 20
 """Distinct rows up to which every line of a CSV file is made once and held."""
+NEARLY = 0.9
+"""Of the first rows of a file, the share of distinct ones from which counting them is no help."""
 _BLOCK = 1 << 22  # small enough to stay near the processor
 _FOLDED = 1 << 26  # bytes of lines that wait until they are compared with those of earlier blocks
 _drawing = threading.Lock()
@@ -111,6 +113,10 @@ class Rows:
         columns = (_flat(column) for column in self.distinct.columns)
         return pa.table([_plain(column, of) for column in columns], names=self.distinct.column_names)
 
+    def coded(self) -> pa.Table:
+        """The table row by row; columns that are dictionaries still are."""
+        return self.distinct if self.order is None else self.distinct.take(pa.array(self.order.of))
+
     def parts(self, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
         """The table in its order, or a slice of it, some rows at a time."""
         begin, end = (0, self.count) if of is None else (of.start, of.stop)
@@ -180,17 +186,22 @@ def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
 
 def csv_parts(rows: Rows) -> Iterator[pa.Buffer]:
     """The bytes of a CSV file, part by part: the names, then the rows in their order."""
-    names = pa.BufferOutputStream()
-    empty = pa.table({name: pa.array([], pa.string()) for name in rows.distinct.column_names})
-    pacsv.write_csv(empty, names, pacsv.WriteOptions(quoting_style="needed"))
-    yield names.getvalue()
-    if rows.order is None or rows.distinct.num_rows > READY:
+    names = pa.table({name: pa.array([], pa.string()) for name in rows.distinct.column_names})
+    yield _csv(names, header=True)
+    if rows.order is None or rows.distinct.num_rows > min(READY, rows.count / 2):
         for part in rows.parts(AT_ONCE):
-            yield joined_lines(csv_lines(part))
+            yield _csv(Rows(part).plain(), header=False)
         return
     lines = csv_lines(rows.distinct)
     for some in steps(rows.count, 1, AT_ONCE):
         yield joined_lines(lines.take(pa.array(rows.order.of[some])))
+
+
+def _csv(table: pa.Table, *, header: bool) -> pa.Buffer:
+    """The rows as Arrow writes them, which are the same lines."""
+    made = pa.BufferOutputStream()
+    pacsv.write_csv(table, made, pacsv.WriteOptions(quoting_style="needed", include_header=header))
+    return made.getvalue()
 
 
 def joined_lines(lines: pa.Array) -> pa.Buffer:
@@ -212,8 +223,8 @@ class Lines(NamedTuple):
 def distinct_lines(file: IO[bytes], *, most: float = 0.5) -> Lines | None:
     """The distinct lines of a file.
 
-    None where lines are no way to read it: a carriage return stands in it, its last line does not end, or it is large
-    and more than the share `most` of its first lines are distinct.
+    None where lines are no way to read it: a carriage return stands in it, its last line does not end, more than the
+    share `most` of its lines are distinct, or nearly all of its first ones.
     """
     first = file.readline()
     found, buffer, kept = _Found(), bytearray(min(_BLOCK, _left(file) + 1)), 0
@@ -257,7 +268,8 @@ class _Found:
         if sum(each.dictionary.nbytes for each in self.waiting) > max(_FOLDED, 2 * self.known.nbytes):
             self._fold()
             return len(self.known) / sum(map(len, self.parts))
-        return 0.0
+        first = self.waiting[0]
+        return 0.0 if self.parts or len(first.dictionary) < NEARLY * len(first) else 1.0
 
     def _fold(self) -> None:
         """Number the waiting lines among all; those that are known keep their numbers."""

@@ -22,7 +22,18 @@ import pyarrow.parquet as pq
 from jali.core.arrays import steps
 from jali.core.files import Place, hold, put_folder, reason, sync
 from jali.core.formats import any_length, in_blocks, quoted, unquoted
-from jali.core.rows import Lines, Rows, csv_parts, distinct_lines, distinct_rows, joined_lines, ordered, together
+from jali.core.rows import (
+    AT_ONCE,
+    NEARLY,
+    Lines,
+    Rows,
+    csv_parts,
+    distinct_lines,
+    distinct_rows,
+    joined_lines,
+    ordered,
+    together,
+)
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
@@ -198,10 +209,11 @@ class _Digested:
 
 def _write_parquet(rows: Rows, file: IO[bytes], some: slice) -> str:
     """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
-    written = _Digested(file)
-    with pq.ParquetWriter(written, rows.distinct.schema, write_statistics=False, store_schema=False) as writer:
+    written, many = _Digested(file), rows.distinct.num_rows > rows.count / 2  # then dictionaries are no help
+    schema = Rows(rows.distinct.slice(0, 0)).plain().schema if many else rows.distinct.schema
+    with pq.ParquetWriter(written, schema, write_statistics=False, store_schema=False) as writer:
         for part in rows.parts(GROUP, some):
-            writer.write_table(part)
+            writer.write_table(Rows(part).plain() if many else part)
     return written.digest.hexdigest()
 
 
@@ -338,13 +350,17 @@ def _parsed(source: Path | bytes, file: IO[bytes], *, broken: bool) -> pa.Table:
 
 
 def _read_parquet(path: Path) -> Rows:
-    """The rows of a Parquet file, as distinct ones."""
+    """The rows of a Parquet file, as distinct ones unless nearly all of the first are."""
     with pq.ParquetFile(path) as file:
         texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         if file.metadata.num_rows == 0:
             return Rows(file.read())
-        return distinct_rows(pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP))
+        batches = (pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP))
+        first = distinct_rows([next(batches)])
+        if first.distinct.num_rows > NEARLY * first.count and first.count > AT_ONCE:
+            return Rows(file.read())
+        return together([first, *(distinct_rows([batch]) for batch in batches)])
 
 
 def no_memory(folder: str | Path) -> MemoryError:

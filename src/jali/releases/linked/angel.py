@@ -284,7 +284,7 @@ class Angel(Linked):
     def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         facts = Manifest.from_dict(manifest)
-        made = cls(contents_of({name: rows.plain() for name, rows in tables.items()}, manifest["columns"]), facts)
+        made = cls(contents_of({name: rows.coded() for name, rows in tables.items()}, manifest["columns"]), facts)
         made.contents.require_fit(made.k)
         first = made.contents.tables[0]
         told = (facts.counts["rows"], facts.counts["groups"], facts.counts["batches"])

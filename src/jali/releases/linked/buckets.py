@@ -188,7 +188,7 @@ class Buckets(Linked):
     @classmethod
     def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
-        individuals, buckets = tables["individuals"].plain(), tables["buckets"].plain()
+        individuals, buckets = tables["individuals"].coded(), tables["buckets"].coded()
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
         told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
         number, count, weights = names["bucket"], names["count"], names.get("weights")
