@@ -197,9 +197,7 @@ def _lost_queries(m: Material) -> Iterator[Lost]:
 def before(m: Material) -> Section:
     """Risk and use of the original and of the release, side by side."""
     private = m.original is not None
-    earlier = m.before if isinstance(m.before, Audit) else None
-    later = m.audit if isinstance(m.audit, Audit) else None
-    rows = [(name, *([was] if private else []), now) for name, was, now in _risks(m, earlier, later)]
+    rows = [(name, *([was] if private else []), now) for name, was, now in risks(m)]
     header = ("Risk", *(["Before, in the original"] if private else []), "After, in the release")
     parts: list[object] = [html_table(header, rows, caption="What an attacker can do", named=True)]
     if private:
@@ -232,7 +230,11 @@ def _bar(share: float) -> Html:
     return element("span", element("span", percent(share)), element("i", style=f"width:{wide}"), class_="bar")
 
 
-def _risks(m: Material, earlier: Audit | None, later: Audit | None) -> Iterator[tuple[str, str, str]]:
+def risks(m: Material) -> Iterator[tuple[str, str, str]]:
+    """Each risk in words, as it was in the original and as it is in the release."""
+    earlier = m.before if isinstance(m.before, Audit) else None
+    later = m.audit if isinstance(m.audit, Audit) else None
+
     def both(of: Any) -> tuple[str, str]:
         figures = [None if audited is None else of(audited) for audited in (earlier, later)]
         return tuple("not defined" if f is None else percent(f) for f in figures)  # type: ignore[return-value]
@@ -249,7 +251,8 @@ def _risks(m: Material, earlier: Audit | None, later: Audit | None) -> Iterator[
         yield (f"Largest belief in one value of {column}", *both(belief))
     known = {s.column: s.nearly_homogeneous for s in (earlier.sensitive if earlier is not None else ())}
     columns = m.names("sensitive") or [""]
-    names = list(dict.fromkeys(attack.name for attack in m.attacks))
+    unseen = {attack.name for attack in m.attacks if attack.name == "presence" and attack.exposed is None}
+    names = [name for name in dict.fromkeys(attack.name for attack in m.attacks) if name not in unseen]
     for name in names:
         for column, attack in zip(columns, (a for a in m.attacks if a.name == name), strict=False):
             nearly = known.get(column) if name in ("homogeneity", "linkage") else None
