@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jali.core.text import Html, Section, bullets, element, html_table, joined, listed, paragraphs, percent, sentence
 from jali.measures.queries import Association, Distribution
+from jali.principles.base import exact
 from jali.releases.summary import KNOWS_ALGORITHM, many
 from jali.reports.material import Material, Missing
 from jali.reports.privacy import described, worst_of
@@ -80,8 +81,7 @@ def what_it_costs(frontier: Mapping[str, Any] | None, policy: Mapping[str, Any],
         return
     points = [p for p in frontier["points"] if p.get("meets_all") and p.get("kl") is not None]
     if str(frontier["vary"]).rpartition(".")[2] == "k" and one.threshold == "highest_risk":
-        need = 1 / float(_fraction(policy["highest_risk"])) - 1e-9
-        points = [p for p in points if float(_fraction(p["strength"])) >= need]
+        points = [p for p in points if exact("k", p["strength"]) * exact("risk", policy["highest_risk"]) >= 1]
     elif one.threshold == "highest_risk":
         return
     if not points:
@@ -91,11 +91,6 @@ def what_it_costs(frontier: Mapping[str, Any] | None, policy: Mapping[str, Any],
     error = "" if best.get("error") is None else f", with an average query error of {percent(best['error'])}"
     at = f"{str(frontier['vary']).rpartition('.')[2]} = {best['strength']}"
     yield f"What it would cost: {best['method']} at {at} loses {best['kl']:.2f} nats{error}."
-
-
-def _fraction(text: Any) -> float:
-    whole, _, part = str(text).partition("/")
-    return float(whole) / float(part or 1)
 
 
 def largest(m: Material) -> list[str]:
