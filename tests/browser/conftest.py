@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,24 @@ def browser() -> Iterator[Any]:
     driver = selenium.Chrome(options=options, service=selenium.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, fetched with npm into a folder that is forgotten."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed, and axe-core comes from it")
+    folder = tmp_path_factory.mktemp("axe")
+    done = subprocess.run(
+        ["npm", "pack", "axe-core", "--silent"], cwd=folder, capture_output=True, check=False, timeout=120
+    )
+    packed = list(folder.glob("axe-core-*.tgz"))
+    if done.returncode or not packed:
+        pytest.skip("npm cannot fetch axe-core here")
+    with tarfile.open(packed[0]) as archive:
+        found = archive.extractfile("package/axe.min.js")
+        assert found is not None
+        return found.read().decode()
 
 
 @pytest.fixture(scope="session")

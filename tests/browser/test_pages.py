@@ -14,7 +14,8 @@ import jali
 pytest.importorskip("matplotlib")
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
-WIDTHS = (1280, 390)
+WIDTHS = (1280, 390, 1920)
+KINDS = ("private", "public", "partition", "buckets", "angel", "marginals", "concealed", "bad", "two")
 CUT_OFF = """
 const bad = [];
 for (const svg of document.querySelectorAll('svg')) {
@@ -41,6 +42,31 @@ return [...document.querySelectorAll('h1, h2, h3, p, li, figcaption, caption spa
   .filter(e => { const b = e.getBoundingClientRect(); return b.width && (b.right > width + 1 || b.left < -1); })
   .map(e => e.textContent.slice(0, 60));
 """
+AXE = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ['violations']}).then(
+  r => done(r.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200))));
+"""
+COLOURS = """
+const pictures = [...document.querySelectorAll('figure svg')];
+const fill = e => getComputedStyle(e).fill;
+const papers = pictures.map(s => s.querySelector('g path')).filter(p => p).map(fill);
+return {pictures: pictures.length, paper: [...new Set(papers)],
+        ink: [...new Set(pictures.flatMap(s => [...s.querySelectorAll('text')].map(fill)))]};
+"""
+SEARCHED = """
+const tables = document.querySelectorAll('table.long'), table = tables[0], body = table.tBodies[0];
+const field = table.parentElement.previousElementSibling.querySelector('input');
+const rows = body.rows.length, type = text => { field.value = text; field.dispatchEvent(new Event('input')); };
+type('loss');
+const shown = [...body.rows].filter(r => !r.hidden).length;
+type('');
+const button = table.tHead.querySelectorAll('button')[3], texts = () => [...body.rows].map(r => r.cells[3].textContent);
+button.click();
+const up = texts();
+button.click();
+return {tables: tables.length, rows, shown, after: body.rows.length, up, down: texts()};
+"""
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +87,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "angel": jali.report(jali.angelize(table, [jali.FrequencyDiversity(3)], k=5), table),
         "marginals": jali.report(marginals_of(few := people(900)), few),
         "concealed": jali.report(jali.conceal(few, people(3000, public=True), low=0.05, high=0.7), few),
+        "bad": jali.report(*bad()),
+        "two": jali.report(
+            [jali.generalize(few, [jali.KAnonymity(11)]), jali.partition(few, [jali.KAnonymity(5)])], few
+        ),
     }
     return {name: page.save(folder / f"{name}.html") for name, page in made.items()}
 
@@ -78,8 +108,21 @@ def marginals_of(table: Any) -> Any:
     return jali.marginals(table, [jali.KAnonymity(6), jali.EntropyDiversity(3)])
 
 
-def open_at(browser: Any, path: Path, width: int) -> None:
-    """Show a page in a window of this width, its logs emptied before."""
+def bad() -> tuple[Any, Any]:
+    """A release that nobody should publish, with names in it and groups of one value, and its table."""
+    frame = jali.datasets.census(rows=600, seed=0).frame("pandas")[["age", "sex", "occupation"]]
+    frame = frame.assign(**{"patient name": [f"Person {i}" for i in range(600)]})
+    frame.loc[frame["age"] > 50, "occupation"] = "Sales"
+    quasi = {"age": jali.bands(5, 10, low=0, high=119), "sex": jali.suppress()}
+    table = jali.table(frame, quasi=quasi, sensitive=["occupation"], other=["patient name"],
+                       allow={"patient name": "wanted"})  # fmt: skip
+    return jali.generalize(table, [jali.KAnonymity(2)]), table
+
+
+def open_at(browser: Any, path: Path, width: int, scheme: str = "light") -> None:
+    """Show a page in a window of this width, light or dark, its logs emptied before."""
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get_log("browser"), browser.get_log("performance")
@@ -101,7 +144,7 @@ def shoot(browser: Any, path: Path, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["private", "public", "partition", "buckets", "angel", "marginals", "concealed"])
+@pytest.mark.parametrize("name", KINDS)
 def test_a_page_fits_and_asks_for_nothing(
     browser: Any, pages: dict[str, Path], screenshots: Path, name: str, width: int
 ) -> None:
@@ -115,6 +158,48 @@ def test_a_page_fits_and_asks_for_nothing(
     assert browser.execute_script(OUTSIDE) == []
     assert browser.execute_script(CUT_OFF) == []
     assert browser.execute_script(SMALLEST) >= 8  # pixels from the top of a letter to the foot of its line
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_axe_finds_nothing(browser: Any, axe: str, pages: dict[str, Path], name: str, scheme: str) -> None:
+    """No violation of what axe-core checks, on a desk and on a telephone."""
+    browser.set_script_timeout(120)
+    for width in (1280, 390):
+        open_at(browser, pages[name], width, scheme)
+        browser.execute_script(axe)
+        assert browser.execute_async_script(AXE) == []
+
+
+def test_a_dark_page_has_dark_pictures(browser: Any, pages: dict[str, Path]) -> None:
+    """The paper of every picture is that of the page, and its letters are light."""
+    open_at(browser, pages["public"], 1280, "dark")
+    seen = browser.execute_script(COLOURS)
+    assert seen["pictures"] > 2
+    assert seen["paper"] == ["rgb(20, 24, 29)"]
+    assert all(int(part) > 150 for colour in seen["ink"] for part in colour[4:-1].split(","))
+
+
+def test_long_tables_can_be_searched_and_sorted_and_are_whole_without_a_script(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    """Typing hides rows that lack the text; a click sorts, another turns it round; no row is lost."""
+    open_at(browser, pages["two"], 1280)
+    found = browser.execute_script(SEARCHED)
+    assert found["tables"] > 0
+    assert 0 < found["shown"] < found["rows"] == found["after"]
+    assert found["up"] == sorted(found["up"])
+    assert found["down"] == sorted(found["up"], reverse=True)
+    assert "<tbody" in pages["two"].read_text(encoding="utf-8")
+
+
+def test_the_printed_pages_hold_every_section(browser: Any, pages: dict[str, Path], screenshots: Path) -> None:
+    """Printed it is a PDF of several pages, without the contents."""
+    open_at(browser, pages["private"], 1280)
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    (screenshots / "private.pdf").write_bytes(printed)
+    assert printed[:5] == b"%PDF-"
+    assert 4 < printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") < 40
 
 
 def test_the_checks_fire(browser: Any, tmp_path: Path) -> None:

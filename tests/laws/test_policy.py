@@ -153,7 +153,7 @@ def test_names_homogeneous_groups_and_missing_promises_are_found() -> None:
 
 def test_a_transparent_release_can_be_safe_for_the_public() -> None:
     """Where every threshold is met; without that the algorithm is not judged, and it is not safe."""
-    table = jali.datasets.census(rows=3000, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
+    table = jali.datasets.census(rows=1500, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
     asked = [jali.KAnonymity(40), jali.FrequencyDiversity(3)]
     policy = {"preset": "public", "disclosure": 0.9}
     safe = jali.report(jali.partition(table, asked, transparent=True), table, policy=policy).verdict

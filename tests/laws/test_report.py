@@ -622,8 +622,14 @@ def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:
 
 
 def test_results_show_themselves_in_a_notebook(releases: Any) -> None:
-    """Release, audit, hierarchy and minimal nodes as well-formed HTML."""
+    """Release, audit, table, measures, attacks, verdict and more as well-formed HTML; no row of a table."""
     table = GIVEN["generalized"][1]
+    release = releases["generalized"]
+    gallery = jali.attacks(release, table)
+    for one in (table, jali.measure(release, table), gallery, jali.report(release).verdict):
+        well_formed(f"<!DOCTYPE html><html><head><title>x</title></head><body>{one._repr_html_()}</body></html>")
+    assert "algorithm" not in gallery._repr_html_()  # showing it must not start what takes a minute
+    assert "Pune" not in table._repr_html_()
     shown = [*releases.values(), *map(jali.audit, releases.values()), table.hierarchy("age")]
     shown += [jali.minimal(table, [jali.KAnonymity(5)])]
     for one in shown:

@@ -177,7 +177,7 @@ def _require_kept(promises: Mapping[str, bool | None]) -> None:
 
 
 @click.command()
-@click.argument("releases", type=PATH, nargs=-1, required=True, metavar="RELEASE [RELEASE]")
+@click.argument("releases", type=PATH, nargs=-1, required=True, metavar="RELEASE...")
 @shared.original_options
 @click.option("--public", is_flag=True, help="The edition to hand out; also what is made without an original.")
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
@@ -207,8 +207,8 @@ def report(
     It begins with the verdict under a policy: the thresholds that a release must meet. The public edition is computed
     from the release alone. With --original or --job it is the private edition, which compares with the original and is
     marked as confidential wherever it does. Presence is judged against the public table, which --public-table or the
-    job of a concealed release names. Of two releases of one table it shows both side by side. With --check the exit
-    code is 3 if one of them is not safe to publish.
+    job of a concealed release names. RELEASE... is one release, or two of one table, which it shows side by side. With
+    --check the exit code is 3 if one of them is not safe to publish.
     """
     import jali
     from jali.core.charts import require_plots

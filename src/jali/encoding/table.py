@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
+from jali.core.text import element, html_table, joined
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.identifiers import Suspicion, suspicion
@@ -394,6 +395,18 @@ class Table:
             lines.append(f"  {self.incomplete:,} {dropped} dropped")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The columns, what each is for, and how it can be generalized; no row and no value."""
+        rows = [
+            (c.name, c.role, c.kind, f"{len(c.values):,}", "" if c.hierarchy is None else str(c.hierarchy))
+            for c in self.columns
+        ]
+        header = ("Column", "Role", "Kind", "Values", "Hierarchy")
+        caption = f"Table of {self.rows:,} rows about {self.people:,} people"
+        rest = repr(self).splitlines()[1 + len(self.columns) :]
+        table = html_table(header, rows, caption=caption, numbers=(3,), named=True)
+        return joined([table, *(element("p", line.strip()) for line in rest)])
 
 
 def _frequencies(table: Table) -> Frequencies:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, combine
-from jali.core.text import lines_of
+from jali.core.text import html_table, lines_of
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.table import Column, Domain, Table
@@ -109,6 +109,11 @@ class Measures:
 
     def __repr__(self) -> str:
         return "\n".join(lines_of(self.lines()))
+
+    def _repr_html_(self) -> str:
+        rows = [(name.strip(), text) for name, text in self.lines()]
+        caption = "What an analyst keeps and loses"
+        return html_table(("Measure", "Value"), rows, caption=caption, numbers=(1,), named=True)
 
 
 def _shown(number: float | None, form: str, absent: str = "not defined") -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jali.core.text import Html, Section, bullets, element, html_table, joined, listed, paragraphs, percent, sentence
 from jali.measures.queries import Association, Distribution
+from jali.principles.base import exact
 from jali.releases.summary import KNOWS_ALGORITHM, many
 from jali.reports.material import Material, Missing
 from jali.reports.privacy import described, worst_of
@@ -80,8 +81,7 @@ def what_it_costs(frontier: Mapping[str, Any] | None, policy: Mapping[str, Any],
         return
     points = [p for p in frontier["points"] if p.get("meets_all") and p.get("kl") is not None]
     if str(frontier["vary"]).rpartition(".")[2] == "k" and one.threshold == "highest_risk":
-        need = 1 / float(_fraction(policy["highest_risk"])) - 1e-9
-        points = [p for p in points if float(_fraction(p["strength"])) >= need]
+        points = [p for p in points if exact("k", p["strength"]) * exact("risk", policy["highest_risk"]) >= 1]
     elif one.threshold == "highest_risk":
         return
     if not points:
@@ -91,11 +91,6 @@ def what_it_costs(frontier: Mapping[str, Any] | None, policy: Mapping[str, Any],
     error = "" if best.get("error") is None else f", with an average query error of {percent(best['error'])}"
     at = f"{str(frontier['vary']).rpartition('.')[2]} = {best['strength']}"
     yield f"What it would cost: {best['method']} at {at} loses {best['kl']:.2f} nats{error}."
-
-
-def _fraction(text: Any) -> float:
-    whole, _, part = str(text).partition("/")
-    return float(whole) / float(part or 1)
 
 
 def largest(m: Material) -> list[str]:
@@ -197,9 +192,7 @@ def _lost_queries(m: Material) -> Iterator[Lost]:
 def before(m: Material) -> Section:
     """Risk and use of the original and of the release, side by side."""
     private = m.original is not None
-    earlier = m.before if isinstance(m.before, Audit) else None
-    later = m.audit if isinstance(m.audit, Audit) else None
-    rows = [(name, *([was] if private else []), now) for name, was, now in _risks(m, earlier, later)]
+    rows = [(name, *([was] if private else []), now) for name, was, now in risks(m)]
     header = ("Risk", *(["Before, in the original"] if private else []), "After, in the release")
     parts: list[object] = [html_table(header, rows, caption="What an attacker can do", named=True)]
     if private:
@@ -232,7 +225,11 @@ def _bar(share: float) -> Html:
     return element("span", element("span", percent(share)), element("i", style=f"width:{wide}"), class_="bar")
 
 
-def _risks(m: Material, earlier: Audit | None, later: Audit | None) -> Iterator[tuple[str, str, str]]:
+def risks(m: Material) -> Iterator[tuple[str, str, str]]:
+    """Each risk in words, as it was in the original and as it is in the release."""
+    earlier = m.before if isinstance(m.before, Audit) else None
+    later = m.audit if isinstance(m.audit, Audit) else None
+
     def both(of: Any) -> tuple[str, str]:
         figures = [None if audited is None else of(audited) for audited in (earlier, later)]
         return tuple("not defined" if f is None else percent(f) for f in figures)  # type: ignore[return-value]
@@ -249,7 +246,8 @@ def _risks(m: Material, earlier: Audit | None, later: Audit | None) -> Iterator[
         yield (f"Largest belief in one value of {column}", *both(belief))
     known = {s.column: s.nearly_homogeneous for s in (earlier.sensitive if earlier is not None else ())}
     columns = m.names("sensitive") or [""]
-    names = list(dict.fromkeys(attack.name for attack in m.attacks))
+    unseen = {attack.name for attack in m.attacks if attack.name == "presence" and attack.exposed is None}
+    names = [name for name in dict.fromkeys(attack.name for attack in m.attacks) if name not in unseen]
     for name in names:
         for column, attack in zip(columns, (a for a in m.attacks if a.name == name), strict=False):
             nearly = known.get(column) if name in ("homogeneity", "linkage") else None

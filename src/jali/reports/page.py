@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -158,11 +159,15 @@ def _costs(frontier: Frontier | str | Path | None) -> Mapping[str, Any] | None:
     do = "write it with: jali frontier JOB.toml --json > FILE"
     try:
         told = json.loads(content(path_of(frontier)))
-        points = told["points"]
-        if not isinstance(told["vary"], str) or not all(isinstance(p["method"], str) for p in points):
+        for point in told["points"]:
+            figures = [point[name] for name in ("kl", "error") if point[name] is not None]
+            Fraction(str(point["strength"])), [float(figure) for figure in figures], bool(point["meets_all"])
+            if not isinstance(point["method"], str) or not all(isinstance(figure, (int, float)) for figure in figures):
+                raise ValueError
+        if not isinstance(told["vary"], str):
             raise ValueError
         return dict(told)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, ZeroDivisionError):
         raise InputError(f"{frontier} is no frontier", do=do) from None
 
 

@@ -326,6 +326,15 @@ def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
+def _nats(kl: float) -> str:
+    """A number of nats in words that need no theory."""
+    answers = kl / math.log(2)
+    return (
+        f"{kl:.1f} nats are {answers:.1f} answers to yes-or-no questions: an analyst lacks as much about an average "
+        f"person. A column of which each of 10 values is equally likely holds 2.3 nats, or 3.3 answers."
+    )
+
+
 def cost(m: Material) -> Section:
     """The cost in figures."""
     title = "Cost"
@@ -347,4 +356,4 @@ def cost(m: Material) -> Section:
         "KL-divergence is how far what an analyst infers is from the original, over all columns together: 0 is nothing "
         "lost. Loss is how much of a column's domain a cell covers on average: 0 is a single value, 1 all of them."
     )
-    return Section("cost", title, joined([paragraphs(about), table]), confidential=True)
+    return Section("cost", title, joined([paragraphs(about, _nats(m.measures.kl)), table]), confidential=True)

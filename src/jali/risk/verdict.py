@@ -194,7 +194,7 @@ def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:
         return
     curve, facts = column.disclosure, policy.facts
     known = dict(zip(curve.k, curve.implications, strict=True)) if curve is not None else {}
-    told = f"The same with {many(facts, 'fact')} more, {column.column}"
+    told = f"{name} with {many(facts, 'fact')} more"
     do = _ask("Safety", f"{show(float(exact('', policy.disclosure)))}, {facts}", column.column)
     why = "it is not defined for this release" if curve is None else f"at most {max(known)} facts are audited"
     least = curve is not None and curve.kind == "at most"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, counted
-from jali.core.text import lines_of
+from jali.core.text import bullets, element, html_table, joined, lines_of
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.counts import Cells, GivenCounts, Sensitive
@@ -129,6 +129,23 @@ class Gallery:
         means = f"exposed means a belief of at least {self.threshold:.4g}, by the algorithm one that breaks a promise"
         head = f"Attacks on {about}; {means} ({CONFIDENTIAL})"
         return "\n".join([head, *(line for attack in self.attacks for line in ("", *attack.lines()))])
+
+    def _repr_html_(self) -> str:
+        """Whom each attack exposes, and the cases below; the attack that takes longest only where it was made."""
+        made = self.attacks if "_algorithm" in vars(self) or self.replayed is None else self.tried
+        rows = [
+            (a.name, a.attacker, *(("not computed", "") if a.exposed is None else (
+                f"{a.exposed:,} of {a.people:,}", f"{a.exposed / max(a.people, 1):.1%}"
+            )))
+            for a in made
+        ]  # fmt: skip
+        about = "presence" if self.column is None else self.column
+        table = html_table(
+            ("Attack", "The attacker", "People exposed", "Share"), rows, caption=f"Attacks on {about}", numbers=(2, 3),
+            named=True,
+        )  # fmt: skip
+        cases = [case for attack in made for case in attack.cases]
+        return joined([element("p", CONFIDENTIAL), table, *([bullets(cases)] if cases else [])])
 
 
 class Names:
