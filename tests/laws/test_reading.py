@@ -588,6 +588,7 @@ def test_job_and_commands_have_the_options_of_read(write: Any, tmp_path: Path, m
     write("age;born;kids\n" + rows)
     job = 'input = "t.csv"\n{}[quasi]\nage = "auto"\nborn = "dates"\n[sensitive]\nkids = true\n'
     job += '[[principles]]\nname = "KAnonymity"\nk = 2\n'
+    job += '[[principles]]\nname = "DistinctDiversity"\nl = 2\n'
     Path("job.toml").write_text(job.format(""))
     result = CliRunner().invoke(app, ["publish", "job.toml", "--dry-run", "--json"])
     assert result.exit_code == 0, result.output
