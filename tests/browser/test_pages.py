@@ -34,7 +34,7 @@ for (const svg of document.querySelectorAll('svg')) {
 return bad;
 """
 SMALLEST = """
-return Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height));
+return Math.min(99, ...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height));
 """
 OUTSIDE = """
 const width = document.documentElement.clientWidth;
@@ -188,8 +188,9 @@ def test_long_tables_can_be_searched_and_sorted_and_are_whole_without_a_script(
     found = browser.execute_script(SEARCHED)
     assert found["tables"] > 0
     assert 0 < found["shown"] < found["rows"] == found["after"]
-    assert found["up"] == sorted(found["up"])
-    assert found["down"] == sorted(found["up"], reverse=True)
+    up, down = ([text for text in found[way] if text != "–"] for way in ("up", "down"))
+    assert up == sorted(up)
+    assert down == sorted(up, reverse=True)
     assert "<tbody" in pages["two"].read_text(encoding="utf-8")
 
 

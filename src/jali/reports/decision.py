@@ -221,7 +221,7 @@ _WORDS = (
 
 
 def _bar(share: float) -> Html:
-    wide = f"{min(max(share, 0.0), 1.0) * 100:.0f}%"
+    wide = f"{min(max(share, 0.0), 1.0) * 6:.2f}rem"
     return element("span", element("span", percent(share)), element("i", style=f"width:{wide}"), class_="bar")
 
 

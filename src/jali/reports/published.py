@@ -184,7 +184,7 @@ def columns(m: Material) -> Section:
         else f"What an analyst infers from the release, {_spread(m)}."
     )
     drawn = [_column(m, found, name, f"column-{i}") for i, (name, found) in enumerate(m.distributions.items())]
-    body = joined([paragraphs(said), element("div", *drawn, class_="pair")])
+    body = joined([paragraphs(said), element("div", *drawn, class_="cards")])
     return Section("columns", title, body, confidential=private)
 
 

@@ -27,6 +27,8 @@ SENTENCES: dict[Decision, str] = {
     "change": "Publish after these changes",
     "stop": "Do not publish",
 }
+UNDEFINED = "leave disclosure out of the policy, or publish groups of people: generalize or partition"
+"""What can be done where facts more have no meaning."""
 TOLERANCE = 1e-12
 """Figures are floats: one meets a threshold up to this much of it, far less than one person makes."""
 
@@ -199,7 +201,7 @@ def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:
     why = "it is not defined for this release" if curve is None else f"at most {max(known)} facts are audited"
     least = curve is not None and curve.kind == "at most"
     yield from _limited("disclosure", told, policy.disclosure, known.get(facts), why=why,
-                        do="" if curve is None else do, bound=least)  # fmt: skip
+                        do=do if curve is not None else UNDEFINED, bound=least)  # fmt: skip
 
 
 def _ask(principle: str, parameters: str, column: str) -> str:
