@@ -39,9 +39,9 @@ class Costing:
         share = _merged_weight(table) / self.total
         self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
         self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
-        self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
-        self._sizes: list[list[Floats]] = []  # (column, level): the values under each node
-        self._mean_shares: list[list[float]] = []  # (column, level): the mean share of values covered
+        self.mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
+        self.sizes: list[list[Floats]] = []  # (column, level): the values under each node
+        self.mean_shares: list[list[float]] = []  # (column, level): the mean share of values covered
         codes = frequencies.codes
         by_combination = added(frequencies.combination, frequencies.weight, len(codes))
         rows = added(frequencies.combination, frequencies.rows, len(codes))
@@ -52,12 +52,12 @@ class Costing:
             self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
             weight = added(codes[:, at], by_combination, len(mask)) / self.total
             maps = hierarchy.maps
-            self._mean_log_areas.append(
+            self.mean_log_areas.append(
                 [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
             )
-            self._sizes.append(sizes)
+            self.sizes.append(sizes)
             held, values = added(codes[:, at], rows, len(mask)), int(mask.sum())
-            self._mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
+            self.mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
         self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
 
     def log_area(self, tally: Tally) -> Floats:
@@ -86,7 +86,7 @@ class Costing:
         if metric == "height":
             return float(sum(levels))
         if metric == "loss":
-            return loss([shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)])
+            return loss([shares[level] for shares, level in zip(self.mean_shares, levels, strict=True)])
         if metric == "discernibility":
             return discernibility(amounts)
         return average_size(self.rows, int(np.count_nonzero(amounts)))
@@ -97,7 +97,7 @@ class Costing:
         Whatever is inferred is constant over each box and value, and among such distributions the table's own shares of
         boxes and values, spread evenly, come closest (Gibbs).
         """
-        area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
+        area = sum(self.mean_log_areas[column][level] for column, level in enumerate(levels))
         return self.entropy_term + float(np.log(self.total)) - dot(cells, np.log(cells)) / self.total + area
 
     def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
@@ -165,7 +165,7 @@ class Costing:
         """For each quasi-identifier the mean share of its values that a row covers."""
         result = []
         for column, level in enumerate(tally.levels):
-            sizes = self._sizes[column]
+            sizes = self.sizes[column]
             covered = np.where(hidden, sizes[-1][0], sizes[level][tally.codes[column]])
             result.append(covered_share(tally.rows, covered, int(sizes[-1][0])))
         return result

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -26,12 +27,14 @@ from jali.search.common import (
     merging_never_breaks,
     require_feasible,
 )
-from jali.search.gate import compare, judged, note
+from jali.search.gate import compare, judged, note, recording
+from jali.search.lattice.compiled import CompiledLattice, compiled
 from jali.search.lattice.costs import METRICS, Costing, Metric
 from jali.search.lattice.tally import Levels, Roller, Tallies, Tally
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
 
+SMALL = 0
 LARGEST = 200_000
 """The largest lattice that is searched; a larger one wants partitioning, or fewer levels."""
 
@@ -106,6 +109,24 @@ class Lattice:
         require_feasible(principles, self.roller.whole, table.frequencies)
         self.least = max((p.least_size() for p in principles), default=1) if one_row else 1
 
+    @cached_property
+    def costing(self) -> Costing:
+        """What nodes of this table cost."""
+        return Costing(self.table)
+
+    @cached_property
+    def _compiled(self) -> CompiledLattice | None:
+        """The same search by kernels, where they can do it and it is worth their while; they keep no record."""
+        small = self.table.frequencies.combinations < SMALL
+        if recording() or small or self.nodes > LARGEST:
+            return None
+        return compiled(self.roller, self.principles, self.least)
+
+    def _heard(self, checked: int) -> None:
+        """Say how many nodes the kernels have judged."""
+        self.checked = checked
+        self.on_step(min(checked, self.nodes), self.nodes)
+
     # -- the nodes around a node ------------------------------------------------------------------------------
 
     def coarser(self, node: Levels) -> list[Levels]:
@@ -156,7 +177,11 @@ class Lattice:
 
     def minimal(self) -> list[Levels]:
         """All nodes that satisfy the requirement while no finer one does."""
-        return frontier(self.top, self.satisfied) if self.monotone else _lowest(self.all_satisfied())
+        if not self.monotone:
+            return _lowest(self.all_satisfied())
+        if self._compiled is None:
+            return frontier(self.top, self.satisfied)
+        return [self._compiled.levels(int(node)) for node in self._compiled.minimal(self.costing, self._heard)]
 
     def all_satisfied(self) -> list[Levels]:
         """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
@@ -177,7 +202,7 @@ class Lattice:
 
     def minimal_nodes(self) -> Nodes:
         """The minimal nodes with their costs, and what is known of the others."""
-        costing = Costing(self.table)
+        costing = self.costing
         held = None if self.monotone else self.all_satisfied()
         found = self.minimal() if held is None else _lowest(held)
         top = {c.name: height for c, height in zip(self.table.quasi, self.top, strict=True)}
@@ -195,12 +220,36 @@ class Lattice:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
         if metric == "kl" or suppress:
             compare(f"lattice nodes by {metric}")
-        costing = Costing(self.table)
         budget = int(suppress * self.table.rows)
-        if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
-            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in self.minimal())
-            return node, np.zeros(self.tally(node).groups, dtype=bool)
-        return self._best_first(costing, metric, budget)
+        weighted = metric == "kl" and self.table.weight is not None
+        if budget == 0 and self.monotone and not weighted:
+            _, node = min((round(self.cost(self.costing, metric, node), 12), node) for node in self._cheapest(metric))
+            return node, np.zeros(self.roller.numbers(self.roller.bottom, node)[1], dtype=bool)
+        if self._compiled is None or weighted:
+            return self._best_first(self.costing, metric, budget)
+        return self._best_compiled(self._compiled, metric, budget)
+
+    def _cheapest(self, metric: Metric) -> list[Levels]:
+        """The minimal nodes among which the best one is."""
+        if self._compiled is None:
+            return self.minimal()
+        nodes = self._compiled.minimal(self.costing, self._heard)
+        cost = self._compiled.costs(self.costing, metric, nodes)
+        return [self._compiled.levels(int(node)) for node in nodes[cost <= cost.min() + 1e-10]]
+
+    def _best_compiled(self, kernels: CompiledLattice, metric: Metric, budget: int) -> tuple[Levels, Bools]:
+        """The same as `_best_first`; kernels find the nodes that may be the best, which are priced again here."""
+
+        def ask(node: Levels) -> tuple[float, int] | None:
+            found = self._ranked(self.costing, metric, node, budget)
+            return None if found is None else found[0][:2]
+
+        nodes = kernels.best(self.costing, metric, budget, ask, self._heard)
+        ranked = [self._ranked(self.costing, metric, node, budget) for node in nodes]
+        best = min((found for found in ranked if found is not None), key=lambda found: found[0], default=None)
+        if best is None:
+            raise self._none_holds(budget)
+        return best[1], best[2]
 
     def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
         tally = self.tally(node)
@@ -250,6 +299,8 @@ class Lattice:
 
     def _unsuppressed(self, costing: Costing, metric: Metric, node: Levels) -> float:
         """What a node costs at the least, whatever is suppressed: suppression only raises every cost but KL."""
+        if metric in {"loss", "height"}:  # no need to count
+            return costing.unsuppressed(metric, node, np.empty(0))
         count = self.roller.cell_weights if metric == "kl" else self.roller.sizes
         return costing.unsuppressed(metric, node, count(self.tallies.nearest(node), node))
 
