@@ -73,7 +73,8 @@ class Ground(NamedTuple):
     width: Ints  # (columns, levels): nodes
     spot: Ints  # (columns, levels): where `covered` begins
     covered: Floats  # (2, nodes of all levels): values of the domain under each, and the logarithm of that
-    mean: Floats  # (2, columns, levels): the mean share of values covered, and of the logarithm of their number
+    mean: Floats  # (3, columns, levels): the mean share of values covered, and of the logarithm of their number; and
+    #               the KL-divergence of the column and the values alone
     first: NDArray[np.int32]  # (nodes of all levels): a code under each
     lattice: Ints  # (6, columns)
     option: Ints
@@ -518,6 +519,15 @@ def _at_least(ground: Ground, room: Room, node: int) -> float:
 
 
 @inner
+def _alone(ground: Ground, node: int) -> float:
+    """The KL-divergences of the columns alone, which add up to no more than that of the node."""
+    total = 0.0
+    for c in range(ground.lattice.shape[1]):
+        total += ground.mean[2, c, _level(ground.lattice, node, c)]
+    return total
+
+
+@inner
 def _mean_area(ground: Ground, node: int) -> float:
     area = 0.0
     for c in range(ground.lattice.shape[1]):
@@ -633,8 +643,11 @@ def _expand(ground: Ground, room: Room, node: int, bound: float) -> None:
             room.least[above] = max(room.least[above], room.least[node])
             if not room.node[SEEN_NODE, above]:
                 room.node[SEEN_NODE, above] = 1
-                metric = ground.option[METRIC]
-                own = _at_least(ground, room, above) if metric == HEIGHT or metric == LOSS else bound
+                metric, own = ground.option[METRIC], 0.0
+                if metric == HEIGHT or metric == LOSS:
+                    own = _at_least(ground, room, above)
+                elif metric == KL:
+                    own = _alone(ground, above)
                 _push(room, max(own, bound), above, NEW)
 
 
@@ -746,16 +759,43 @@ def search(ground: Ground, room: Room, work: Work, desk: Desk, most: int) -> int
     return DONE
 
 
+@inner
+def _kl_of(ground: Ground, room: Room, node: int) -> float:
+    """The KL-divergence of a node when nothing is suppressed, straight from the entries of the table."""
+    _source(ground, room, 0, False)
+    groups, values, finer = _roll(ground, room, 0, node), room.joint.shape[1], room.kept[GROUPS, 0]
+    if groups * values > room.entry.shape[1]:
+        return _least_kl(ground, room, _rolled(ground, room, node, True))
+    cells, number, rows, total = np.zeros(groups * values, np.int64), room.number[0], float(ground.option[ROWS]), 0.0
+    start, value, people = room.group[FROM, :finer], room.entry[VALUE], room.entry[PEOPLE]
+    for i in range(finer):
+        at = number[i] * values
+        for e in range(start[i], start[i + 1] if i + 1 < finer else room.kept[LENGTH, 0]):
+            cells[np.uint64(at + value[e])] += people[e]
+    for n in cells:
+        if n > 1:
+            total += n * log(float(n))
+    return ground.term[OWN] + log(rows) - total / rows + _mean_area(ground, node)
+
+
 @outer
 def costs(ground: Ground, room: Room, nodes: Ints) -> Floats:
-    """What these nodes cost when nothing is suppressed: (nodes,)."""
+    """What these nodes cost when nothing is suppressed, infinite where by KL another one surely costs less: (nodes,)."""
     result = np.empty(len(nodes))
     for i in range(len(nodes)):
-        if ground.option[METRIC] == KL:
-            result[i] = _least_kl(ground, room, _tally(ground, room, nodes[i], True))
-        else:
-            result[i] = _at_least(ground, room, nodes[i])
-    return result
+        result[i] = _at_least(ground, room, nodes[i])
+    if ground.option[METRIC] != KL:
+        return result
+    bounds, best = result + room.least[0], np.inf
+    for i in range(len(nodes)):
+        bounds[i] = max(bounds[i], _alone(ground, nodes[i]))
+    result[:] = np.inf
+    while True:
+        i = np.argmin(bounds)
+        if bounds[i] > best + TIE or bounds[i] == np.inf:
+            return result
+        result[i] = _kl_of(ground, room, nodes[i])
+        best, bounds[i] = min(best, result[i]), np.inf
 
 
 @outer

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, starts
+from jali.core.arrays import AT_ONCE, Floats, Ints, added, starts
 from jali.core.costs import dot
 from jali.principles.rules import DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, L, P, Q, Rules, rules_of
 from jali.search.lattice.costs import Costing, Metric
@@ -35,56 +37,86 @@ class CompiledLattice:
 
     def __init__(self, roller: Roller, rules: Rules, judged: Ints, *, least: int, sizes_alone: bool) -> None:
         self.roller, self.top = roller, roller.top
+        self.bits = np.array([(len(hierarchy.levels[0]) - 1).bit_length() for hierarchy in roller.hierarchies])
+        self.rows = int(roller.frequencies.rows.sum())
         self.shape = tuple(level + 1 for level in self.top)
         self.nodes = math.prod(self.shape)
         self.rules, self.judged, self.least, self.sizes_alone = rules, judged, least, sizes_alone
         self.column, self.distinct = _needed(rules, judged)
         self.room = self._room()
         self.work, self.desk = _work(rules), _desk(rules)
-        self.checked = 0
 
     # -- what the kernels work on ------------------------------------------------------------------------------
 
-    def ground(self, costing: Costing, metric: Metric = "height", budget: int = 0) -> Ground:
-        """The table and the requirement."""
-        from jali.kernels import lattice as kernel
-
-        hierarchies, columns = self.roller.hierarchies, len(self.top)
-        levels = max(self.shape)
-        offset, width, spot = np.zeros((3, columns, levels), dtype=np.int64)
-        mean = np.zeros((2, columns, levels))
-        maps, covered, first, at, begin = [], [], [], 0, 0
+    @cached_property
+    def _layout(self) -> dict[str, Any]:
+        """The part of the ground that is about hierarchies."""
+        hierarchies, shape = self.roller.hierarchies, (len(self.top), max(self.shape))
+        offset, width, spot = np.zeros((3, *shape), dtype=np.int64)
+        maps, first, at, begin = [], [], 0, 0
         for c, hierarchy in enumerate(hierarchies):
             for level, nodes in enumerate(hierarchy.maps):
-                offset[c, level], width[c, level], spot[c, level] = at, len(hierarchy.levels[level]), begin
+                many = len(hierarchy.levels[level])
+                offset[c, level], width[c, level], spot[c, level] = at, many, begin
                 maps.append(nodes)
-                covered.append(costing.sizes[c][level])
-                first.append(np.zeros(len(covered[-1]), dtype=np.int32))
+                first.append(np.zeros(many, dtype=np.int32))
                 first[-1][nodes] = np.arange(len(nodes))
-                at, begin = at + len(nodes), begin + len(covered[-1])
-            mean[:, c, : self.shape[c]] = costing.mean_shares[c], costing.mean_log_areas[c]
-        under = np.concatenate(covered)
-        packed, guards = _packing(self.top)
-        field = np.array([(len(hierarchy.levels[0]) - 1).bit_length() for hierarchy in hierarchies])
-        shift = np.cumsum(field) - field
+                at, begin = at + len(nodes), begin + many
+        packed, self.guards = _packing(self.top)
+        steps = [math.prod(self.shape[c + 1 :]) for c in range(len(self.top))]
+        shift = np.cumsum(self.bits) - self.bits
         rank = np.argsort([-len(hierarchy.levels[0]) for hierarchy in hierarchies], kind="stable")
-        steps = [math.prod(self.shape[c + 1 :]) for c in range(columns)]
+        return {
+            "judged": self.judged,
+            "maps": np.concatenate(maps).astype(np.int32, copy=False),
+            "offset": offset,
+            "width": width,
+            "spot": spot,
+            "first": np.concatenate(first),
+            "lattice": np.array((self.top, steps, packed, shift, (1 << self.bits) - 1, rank), dtype=np.int64),
+        }
+
+    def ground(self, metric: Metric = "height", budget: int = 0, costing: Costing | None = None) -> Ground:
+        """The table and the requirement; what a metric needs is taken from the costing."""
+        from jali.kernels import lattice as kernel
+
+        layout, mean, under = self._layout, np.zeros((3, len(self.top), max(self.shape))), np.ones(1)
+        if costing is not None and metric in {"loss", "kl"}:
+            under = np.concatenate([size for sizes in costing.sizes for size in sizes])
+            for c, levels in enumerate(self.shape):
+                if metric == "loss":
+                    mean[0, c, :levels] = costing.mean_shares[c]
+                else:
+                    mean[1, c, :levels] = costing.mean_log_areas[c]
+                    mean[2, c, :levels] = self._alone(c, costing) if budget else 0.0  # not worth it for a few nodes
+        by_kl = costing is not None and metric == "kl"
         named = (kernel.LOSS, kernel.DISCERNIBILITY, kernel.KL, kernel.AVERAGE, kernel.HEIGHT)
         code = named[("loss", "discernibility", "kl", "average", "height").index(metric)]
-        option = (self.least, self.distinct, budget, code, costing.rows, self.sizes_alone, guards)
+        option = (self.least, self.distinct, budget, code, self.rows, self.sizes_alone, self.guards)
         return kernel.Ground(
-            judged=self.judged,
-            maps=np.concatenate(maps).astype(np.int32, copy=False),
-            offset=offset,
-            width=width,
-            spot=spot,
+            **layout,
             covered=np.stack((under, np.log(np.maximum(under, 1.0)))),
             mean=mean,
-            first=np.concatenate(first),
-            lattice=np.array((self.top, steps, packed, shift, (1 << field) - 1, rank), dtype=np.int64),
             option=np.array(option, dtype=np.int64),
-            term=np.array((costing.entropy_term, costing.log_domain)),
+            term=np.array((costing.entropy_term, costing.log_domain) if costing and by_kl else (0.0, 0.0)),
         )
+
+    def _alone(self, c: int, costing: Costing) -> Floats:
+        """The KL-divergence of each level of a column, if it and the sensitive values were all there is.
+
+        With all columns it is never less than the sum over them: KL is the mean of the logarithm of the area minus
+        H(X | G, V), and the entropy of all columns is at most the sum of theirs, each given its own node and V.
+        """
+        f, hierarchy = self.roller.frequencies, self.roller.hierarchies[c]
+        codes, values = len(hierarchy.levels[0]), len(f.joint)
+        if codes * values > AT_ONCE:  # no bound is as good as none
+            return np.zeros(len(hierarchy.levels))
+        cells = added(f.codes[f.combination, c] * values + f.value, f.people, codes * values).reshape(codes, values)
+        result = []
+        for nodes, width, area in zip(hierarchy.maps, map(len, hierarchy.levels), costing.mean_log_areas[c], strict=True):
+            at = nodes[:, None].astype(np.int64) * values + np.arange(values)
+            result.append(area - _n_log_n(added(at.reshape(-1), cells.reshape(-1), width * values)) / costing.rows)
+        return np.array(result) - result[0]
 
     def _room(self) -> Room:
         from jali.kernels import lattice as kernel
@@ -115,9 +147,9 @@ class CompiledLattice:
         )
         begin = starts(np.bincount(f.combination, minlength=combinations))[:-1]
         key, shift = np.zeros(combinations, dtype=np.int64), 0
-        for c, hierarchy in enumerate(self.roller.hierarchies):
+        for c in range(len(self.top)):
             key += f.codes[:, c].astype(np.int64) << shift
-            shift += (len(hierarchy.levels[0]) - 1).bit_length()
+            shift += int(self.bits[c])
         room.group[kernel.KEY, :combinations], room.group[kernel.SIZE, :combinations] = key, bottom.rows
         room.group[kernel.SET, :combinations], room.group[kernel.FROM, :combinations] = -1, begin
         if self.distinct > 1:
@@ -135,29 +167,37 @@ class CompiledLattice:
         """The levels of the node of this number."""
         return tuple(int(level) for level in np.unravel_index(node, self.shape))
 
-    def minimal(self, costing: Costing, on_checked: Callable[[int], None]) -> Ints:
+    def minimal(self, on_checked: Callable[[int], None]) -> Ints:
         """The numbers of all minimal nodes that hold, in order."""
         from jali.kernels import lattice as kernel
 
-        room, ground = self.room, self.ground(costing)
-        height = np.zeros(self.shape, dtype=np.int64)
-        for c, size in enumerate(self.shape):
-            height += np.arange(size).reshape([-1 if i == c else 1 for i in range(len(self.shape))])
-        order = np.argsort(height.reshape(-1), kind="stable")
+        room, ground = self.room, self.ground()
+        order = np.argsort(_heights(self.shape), kind="stable")
         room.node[kernel.STATE] = room.count[kernel.AT] = 0
         self._run(lambda: kernel.decide_all(ground, room, self.work, self.desk, order, VISITS), on_checked)
         holds = (room.node[kernel.STATE] == kernel.HOLDS).reshape(self.shape)
-        lowest = holds.copy()
-        for c in range(len(self.shape)):
-            below = np.moveaxis(lowest, c, 0)
-            below[1:] &= ~np.moveaxis(holds, c, 0)[:-1]
+        lowest, before = holds.copy(), ()
+        for _ in self.shape:
+            lowest[*before, 1:] &= ~holds[*before, :-1]
+            before = (*before, slice(None))
         return np.flatnonzero(lowest)
+
+    def groups(self, levels: Levels) -> int:
+        """How many groups a node has."""
+        place = int(self.room.node[2, np.ravel_multi_index(levels, self.shape)])
+        return int(self.room.kept[1, place]) if place >= 0 else self.roller.numbers(self.roller.bottom, levels)[1]
 
     def costs(self, costing: Costing, metric: Metric, nodes: Ints) -> Floats:
         """What the nodes cost when nothing is suppressed, right to about twelve digits."""
         from jali.kernels import lattice as kernel
 
-        return np.asarray(kernel.costs(self.ground(costing, metric), self.room, nodes))
+        self.room.least[0] = self._least_kl()
+        return np.asarray(kernel.costs(self.ground(metric, 0, costing), self.room, nodes))
+
+    def _least_kl(self) -> float:
+        """What values add to the KL-divergence of the finest node, which is 0, beyond what its sizes say."""
+        rows = self.roller.bottom.row_weights
+        return dot(rows, np.log(rows)) / self.rows
 
     def best(
         self, costing: Costing, metric: Metric, budget: int, ask: Callable[[Levels], tuple[float, int] | None],
@@ -169,12 +209,11 @@ class CompiledLattice:
         """
         from jali.kernels import lattice as kernel
 
-        room, ground = self.room, self.ground(costing, metric, budget)
+        room, ground = self.room, self.ground(metric, budget, costing)
         room.node[[kernel.STATE, kernel.SEEN_NODE]] = 0
         room.count[[kernel.FOUND, kernel.WAITING]] = 0, 1
         room.least[:], room.cost[-1] = -np.inf, np.inf
-        rows = self.roller.bottom.row_weights
-        room.least[0] = dot(rows, np.log(rows)) / costing.rows  # with no level, KL is 0
+        room.least[0] = self._least_kl()
         room.heap[0], room.heap_node[0], room.node[kernel.SEEN_NODE, 0] = 0.0, kernel.NEW, 1
         while (node := self._run(lambda: kernel.search(ground, room, self.work, self.desk, VISITS), on_checked)) >= 0:
             found = ask(self.levels(node))
@@ -212,6 +251,14 @@ def compiled(roller: Roller, principles: tuple[Principle, ...], least: int) -> C
     )
 
 
+def _heights(shape: tuple[int, ...]) -> NDArray[np.int16]:
+    """The steps of generalization of every node, by its number: (nodes,)."""
+    height = np.zeros(1, dtype=np.int16)
+    for levels in shape:
+        height = (height[:, None] + np.arange(levels, dtype=np.int16)).reshape(-1)
+    return height
+
+
 def _packing(top: Levels) -> tuple[list[int], int]:
     """Where the bits of each level begin in a packed node, and the bit above each of them."""
     shift, guards, at = [], 0, 0
@@ -245,6 +292,10 @@ def _needed(rules: Rules, judged: Ints) -> tuple[int, int]:
             need = l
         best = max(best, (column, need), key=lambda found: found[1])
     return best
+
+
+def _n_log_n(amount: Floats) -> float:
+    return dot(amount, np.log(np.maximum(amount, 1.0)))
 
 
 def _work(rules: Rules) -> Work:

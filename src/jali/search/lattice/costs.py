@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, added
 from jali.core.costs import average_size, covered_share, discernibility, dot, kl_given, loss
+from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Table
 from jali.search.lattice.tally import Levels, Tally
 
@@ -31,34 +34,62 @@ class Costs:
 class Costing:
     """Prices the nodes of one table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, hierarchies: Sequence[Hierarchy] | None = None) -> None:
         self.table = table
-        frequencies = table.frequencies
-        self.total = float(frequencies.weight.sum())
-        self.rows = int(frequencies.rows.sum())
-        share = _merged_weight(table) / self.total
-        self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
-        self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
-        self.mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
-        self.sizes: list[list[Floats]] = []  # (column, level): the values under each node
-        self.mean_shares: list[list[float]] = []  # (column, level): the mean share of values covered
-        codes = frequencies.codes
-        by_combination = added(frequencies.combination, frequencies.weight, len(codes))
-        rows = added(frequencies.combination, frequencies.rows, len(codes))
-        for at, column in enumerate(table.quasi):
-            hierarchy = table.hierarchy(column.name)
-            mask = column.mask(table.domain)
-            sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
-            self._log_areas.append([np.log(np.maximum(s, 1.0)) for s in sizes])  # nodes without values have no group
-            weight = added(codes[:, at], by_combination, len(mask)) / self.total
-            maps = hierarchy.maps
-            self.mean_log_areas.append(
-                [float(weight @ logs[m]) for logs, m in zip(self._log_areas[-1], maps, strict=True)]
+        self._hierarchies = hierarchies or [table.hierarchy(column.name) for column in table.quasi]
+        self.total = float(table.frequencies.weight.sum())
+        self.rows = int(table.frequencies.rows.sum())
+        self._masks = [column.mask(table.domain) for column in table.quasi]  # (column): the values of the domain
+        self._maps = [hierarchy.maps for hierarchy in self._hierarchies]
+
+    @cached_property
+    def entropy_term(self) -> float:
+        """Σ F log F over the table's own cells."""
+        share = _merged_weight(self.table) / self.total
+        return float(np.sum(share * np.log(share)))
+
+    @cached_property
+    def sizes(self) -> list[list[Floats]]:
+        """The values under each node: (column, level)."""
+        return [
+            [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
+            for hierarchy, mask in zip(self._hierarchies, self._masks, strict=True)
+        ]
+
+    @cached_property
+    def _log_areas(self) -> list[list[Floats]]:
+        """The logarithm of the values under each node: (column, level); nodes without values have no group."""
+        return [[np.log(np.maximum(size, 1.0)) for size in sizes] for sizes in self.sizes]
+
+    @cached_property
+    def mean_log_areas(self) -> list[list[float]]:
+        """The mean over the rows of the logarithm of the values under their nodes: (column, level)."""
+        return [
+            [float((weight / self.total) @ logs[nodes]) for logs, nodes in zip(own, maps, strict=True)]
+            for weight, own, maps in zip(self._by_code(weights=True), self._log_areas, self._maps, strict=True)
+        ]
+
+    @cached_property
+    def mean_shares(self) -> list[list[float]]:
+        """The mean share of values covered: (column, level)."""
+        return [
+            [covered_share(rows, size[nodes], int(mask.sum())) for size, nodes in zip(sizes, maps, strict=True)]
+            for rows, sizes, maps, mask in zip(
+                self._by_code(weights=False), self.sizes, self._maps, self._masks, strict=True
             )
-            self.sizes.append(sizes)
-            held, values = added(codes[:, at], rows, len(mask)), int(mask.sum())
-            self.mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
-        self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
+        ]
+
+    @property
+    def log_domain(self) -> float:
+        """The logarithm of the number of points of the domain."""
+        return sum(float(logs[-1][0]) for logs in self._log_areas)
+
+    def _by_code(self, *, weights: bool) -> list[Floats]:
+        """The weight, or the rows, of each value of each column."""
+        frequencies, codes = self.table.frequencies, self.table.frequencies.codes
+        amount = frequencies.weight if weights else frequencies.rows
+        by_combination = added(frequencies.combination, amount, len(codes))
+        return [added(codes[:, at], by_combination, len(mask)) for at, mask in enumerate(self._masks)]
 
     def log_area(self, tally: Tally) -> Floats:
         """The logarithm of how many quasi-identifier points each group covers: (groups,)."""

@@ -112,7 +112,7 @@ class Lattice:
     @cached_property
     def costing(self) -> Costing:
         """What nodes of this table cost."""
-        return Costing(self.table)
+        return Costing(self.table, self.roller.hierarchies)
 
     @cached_property
     def _compiled(self) -> CompiledLattice | None:
@@ -181,7 +181,7 @@ class Lattice:
             return _lowest(self.all_satisfied())
         if self._compiled is None:
             return frontier(self.top, self.satisfied)
-        return [self._compiled.levels(int(node)) for node in self._compiled.minimal(self.costing, self._heard)]
+        return [self._compiled.levels(int(node)) for node in self._compiled.minimal(self._heard)]
 
     def all_satisfied(self) -> list[Levels]:
         """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
@@ -224,7 +224,8 @@ class Lattice:
         weighted = metric == "kl" and self.table.weight is not None
         if budget == 0 and self.monotone and not weighted:
             _, node = min((round(self.cost(self.costing, metric, node), 12), node) for node in self._cheapest(metric))
-            return node, np.zeros(self.roller.numbers(self.roller.bottom, node)[1], dtype=bool)
+            groups = self.tally(node).groups if self._compiled is None else self._compiled.groups(node)
+            return node, np.zeros(groups, dtype=bool)
         if self._compiled is None or weighted:
             return self._best_first(self.costing, metric, budget)
         return self._best_compiled(self._compiled, metric, budget)
@@ -233,7 +234,9 @@ class Lattice:
         """The minimal nodes among which the best one is."""
         if self._compiled is None:
             return self.minimal()
-        nodes = self._compiled.minimal(self.costing, self._heard)
+        nodes = self._compiled.minimal(self._heard)
+        if metric in {"loss", "height"}:  # no need to count
+            return [self._compiled.levels(int(node)) for node in nodes]
         cost = self._compiled.costs(self.costing, metric, nodes)
         return [self._compiled.levels(int(node)) for node in nodes[cost <= cost.min() + 1e-10]]
 
