@@ -18,7 +18,7 @@ from jali.search.lattice.tally import Levels, Roller
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Desk, Work
-    from jali.kernels.lattice import Ground, Room
+    from jali.kernels.tallies import Ground, Room
     from jali.principles.base import Principle
 
 BITS = 62
@@ -78,7 +78,7 @@ class CompiledLattice:
 
     def ground(self, metric: Metric = "height", budget: int = 0, costing: Costing | None = None) -> Ground:
         """The table and the requirement; what a metric needs is taken from the costing."""
-        from jali.kernels import lattice as kernel
+        from jali.kernels import tallies
 
         layout, mean, under = self._layout, np.zeros((3, len(self.top), max(self.shape))), np.ones(1)
         if costing is not None and metric in {"loss", "kl"}:
@@ -90,10 +90,10 @@ class CompiledLattice:
                     mean[1, c, :levels] = costing.mean_log_areas[c]
                     mean[2, c, :levels] = self._alone(c, costing) if budget else 0.0  # not worth it for a few nodes
         by_kl = costing is not None and metric == "kl"
-        named = (kernel.LOSS, kernel.DISCERNIBILITY, kernel.KL, kernel.AVERAGE, kernel.HEIGHT)
+        named = (tallies.LOSS, tallies.DISCERNIBILITY, tallies.KL, tallies.AVERAGE, tallies.HEIGHT)
         code = named[("loss", "discernibility", "kl", "average", "height").index(metric)]
         option = (self.least, self.distinct, budget, code, self.rows, self.sizes_alone, self.guards)
-        return kernel.Ground(
+        return tallies.Ground(
             **layout,
             covered=np.stack((under, np.log(np.maximum(under, 1.0)))),
             mean=mean,
@@ -113,19 +113,21 @@ class CompiledLattice:
             return np.zeros(len(hierarchy.levels))
         cells = added(f.codes[f.combination, c] * values + f.value, f.people, codes * values).reshape(codes, values)
         result = []
-        for nodes, width, area in zip(hierarchy.maps, map(len, hierarchy.levels), costing.mean_log_areas[c], strict=True):
+        for nodes, width, area in zip(
+            hierarchy.maps, map(len, hierarchy.levels), costing.mean_log_areas[c], strict=True
+        ):
             at = nodes[:, None].astype(np.int64) * values + np.arange(values)
             result.append(area - _n_log_n(added(at.reshape(-1), cells.reshape(-1), width * values)) / costing.rows)
         return np.array(result) - result[0]
 
     def _room(self) -> Room:
-        from jali.kernels import lattice as kernel
+        from jali.kernels import tallies
 
         f, bottom = self.roller.frequencies, self.roller.bottom
         combinations, entries, nodes = f.combinations, len(f.value), self.nodes
         groups, many = max(4 * combinations, GROUPS), max(4 * entries, GROUPS)
         slots = 1 << max(6, (2 * combinations).bit_length())
-        room = kernel.Room(
+        room = tallies.Room(
             kept=np.empty((6, 1 << 13), dtype=np.int64),
             group=np.empty((4, groups), dtype=np.int64),
             entry=np.empty((2, many), dtype=np.int32),
@@ -143,22 +145,22 @@ class CompiledLattice:
             least=np.empty(nodes),
             found=np.empty((2, nodes), dtype=np.int64),
             cost=np.empty(nodes + 1),
-            count=np.zeros(9, dtype=np.int64),
+            counter=np.zeros(9, dtype=np.int64),
         )
         begin = starts(np.bincount(f.combination, minlength=combinations))[:-1]
         key, shift = np.zeros(combinations, dtype=np.int64), 0
         for c in range(len(self.top)):
             key += f.codes[:, c].astype(np.int64) << shift
             shift += int(self.bits[c])
-        room.group[kernel.KEY, :combinations], room.group[kernel.SIZE, :combinations] = key, bottom.rows
-        room.group[kernel.SET, :combinations], room.group[kernel.FROM, :combinations] = -1, begin
+        room.group[tallies.KEY, :combinations], room.group[tallies.SIZE, :combinations] = key, bottom.rows
+        room.group[tallies.SET, :combinations], room.group[tallies.FROM, :combinations] = -1, begin
         if self.distinct > 1:
             bits = np.left_shift(1, self.judged[self.column])[f.value]
-            room.group[kernel.SET, :combinations] = np.bitwise_or.reduceat(bits, begin)
+            room.group[tallies.SET, :combinations] = np.bitwise_or.reduceat(bits, begin)
         room.entry[0, :entries], room.entry[1, :entries] = f.value, f.people
         room.kept[:, 0] = 0, combinations, 0, 0, entries, 0
-        room.count[:3] = 1, combinations, entries
-        room.node[kernel.PLACE, 1:] = -1
+        room.counter[:3] = 1, combinations, entries
+        room.node[tallies.PLACE, 1:] = -1
         return room
 
     # -- what they find ----------------------------------------------------------------------------------------
@@ -167,32 +169,38 @@ class CompiledLattice:
         """The levels of the node of this number."""
         return tuple(int(level) for level in np.unravel_index(node, self.shape))
 
-    def minimal(self, on_checked: Callable[[int], None]) -> Ints:
-        """The numbers of all minimal nodes that hold, in order."""
+    def minimal(self, on_checked: Callable[[int], None]) -> list[Levels]:
+        """All minimal nodes that hold, in order."""
         from jali.kernels import lattice as kernel
+        from jali.kernels import tallies
 
         room, ground = self.room, self.ground()
         order = np.argsort(_heights(self.shape), kind="stable")
-        room.node[kernel.STATE] = room.count[kernel.AT] = 0
+        room.node[tallies.STATE] = room.counter[tallies.AT] = 0
         self._run(lambda: kernel.decide_all(ground, room, self.work, self.desk, order, VISITS), on_checked)
-        holds = (room.node[kernel.STATE] == kernel.HOLDS).reshape(self.shape)
-        lowest, before = holds.copy(), ()
+        holds = (room.node[tallies.STATE] == kernel.HOLDS).reshape(self.shape)
+        lowest = holds.copy()
+        before: tuple[slice, ...] = ()
         for _ in self.shape:
             lowest[*before, 1:] &= ~holds[*before, :-1]
             before = (*before, slice(None))
-        return np.flatnonzero(lowest)
+        return [self.levels(int(node)) for node in np.flatnonzero(lowest)]
 
     def groups(self, levels: Levels) -> int:
         """How many groups a node has."""
         place = int(self.room.node[2, np.ravel_multi_index(levels, self.shape)])
         return int(self.room.kept[1, place]) if place >= 0 else self.roller.numbers(self.roller.bottom, levels)[1]
 
-    def costs(self, costing: Costing, metric: Metric, nodes: Ints) -> Floats:
-        """What the nodes cost when nothing is suppressed, right to about twelve digits."""
+    def cheapest(self, costing: Costing, metric: Metric, nodes: list[Levels]) -> list[Levels]:
+        """Those of the nodes whose cost, when nothing is suppressed, is the least up to rounding."""
         from jali.kernels import lattice as kernel
 
+        if metric in {"loss", "height"}:  # a table look-up
+            return nodes
         self.room.least[0] = self._least_kl()
-        return np.asarray(kernel.costs(self.ground(metric, 0, costing), self.room, nodes))
+        number = np.array([np.ravel_multi_index(levels, self.shape) for levels in nodes])
+        cost = kernel.costs(self.ground(metric, 0, costing), self.room, number)
+        return [nodes[i] for i in np.flatnonzero(cost <= cost.min() + kernel.TIE)]
 
     def _least_kl(self) -> float:
         """What values add to the KL-divergence of the finest node, which is 0, beyond what its sizes say."""
@@ -208,28 +216,30 @@ class CompiledLattice:
         `ask` judges and prices a node in which further groups must join the suppressed ones.
         """
         from jali.kernels import lattice as kernel
+        from jali.kernels import tallies
 
         room, ground = self.room, self.ground(metric, budget, costing)
-        room.node[[kernel.STATE, kernel.SEEN_NODE]] = 0
-        room.count[[kernel.FOUND, kernel.WAITING]] = 0, 1
+        room.node[[tallies.STATE, tallies.SEEN_NODE]] = 0
+        room.counter[[tallies.FOUND, tallies.WAITING]] = 0, 1
         room.least[:], room.cost[-1] = -np.inf, np.inf
         room.least[0] = self._least_kl()
-        room.heap[0], room.heap_node[0], room.node[kernel.SEEN_NODE, 0] = 0.0, kernel.NEW, 1
+        room.heap[0], room.heap_node[0], room.node[tallies.SEEN_NODE, 0] = 0.0, kernel.NEW, 1
         while (node := self._run(lambda: kernel.search(ground, room, self.work, self.desk, VISITS), on_checked)) >= 0:
             found = ask(self.levels(node))
             if found is not None:
-                kernel.propose(ground, room, node, *found)
-        many = int(room.count[kernel.FOUND])
+                kernel.propose.py_func(ground, room, node, *found)  # once in a while: not worth compiling
+        many = int(room.counter[tallies.FOUND])
         near = room.cost[:many] <= room.cost[-1] + kernel.TIE
         return [self.levels(int(node)) for node in room.found[0, :many][near]]
 
     def _run(self, kernel: Callable[[], Any], on_checked: Callable[[int], None]) -> int:
         """Run a kernel again and again until it is done or asks."""
-        from jali.kernels.lattice import CHECKED, MORE
+        from jali.kernels.lattice import MORE
+        from jali.kernels.tallies import CHECKED
 
         while True:
             answer = int(kernel())
-            on_checked(int(self.room.count[CHECKED]))
+            on_checked(int(self.room.counter[CHECKED]))
             if answer != MORE:
                 return answer
 
@@ -246,16 +256,18 @@ def compiled(roller: Roller, principles: tuple[Principle, ...], least: int) -> C
     if found is None:
         return None
     rules, judged = found
-    return CompiledLattice(
-        roller, rules, judged, least=least, sizes_alone=all(p.judges_size_alone for p in principles)
-    )
+    from jali.kernels.jit import prepare
+    from jali.kernels.lattice import decide_all
+
+    prepare(decide_all, "the lattice search")
+    return CompiledLattice(roller, rules, judged, least=least, sizes_alone=all(p.judges_size_alone for p in principles))
 
 
 def _heights(shape: tuple[int, ...]) -> NDArray[np.int16]:
     """The steps of generalization of every node, by its number: (nodes,)."""
     height = np.zeros(1, dtype=np.int16)
     for levels in shape:
-        height = (height[:, None] + np.arange(levels, dtype=np.int16)).reshape(-1)
+        height = np.add.outer(height, np.arange(levels, dtype=np.int16)).reshape(-1)
     return height
 
 

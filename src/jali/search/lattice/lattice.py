@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from jali import kernels
 from jali.core.arrays import Bools
 from jali.core.progress import Step
 from jali.core.text import html_table
@@ -34,7 +35,6 @@ from jali.search.lattice.tally import Levels, Roller, Tallies, Tally
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
 
-SMALL = 0
 LARGEST = 200_000
 """The largest lattice that is searched; a larger one wants partitioning, or fewer levels."""
 
@@ -117,7 +117,7 @@ class Lattice:
     @cached_property
     def _compiled(self) -> CompiledLattice | None:
         """The same search by kernels, where they can do it and it is worth their while; they keep no record."""
-        small = self.table.frequencies.combinations < SMALL
+        small = self.nodes * (self.table.frequencies.combinations + 1_000) <= kernels.LOOKS
         if recording() or small or self.nodes > LARGEST:
             return None
         return compiled(self.roller, self.principles, self.least)
@@ -179,9 +179,8 @@ class Lattice:
         """All nodes that satisfy the requirement while no finer one does."""
         if not self.monotone:
             return _lowest(self.all_satisfied())
-        if self._compiled is None:
-            return frontier(self.top, self.satisfied)
-        return [self._compiled.levels(int(node)) for node in self._compiled.minimal(self._heard)]
+        kernels = self._compiled
+        return frontier(self.top, self.satisfied) if kernels is None else kernels.minimal(self._heard)
 
     def all_satisfied(self) -> list[Levels]:
         """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
@@ -223,22 +222,15 @@ class Lattice:
         budget = int(suppress * self.table.rows)
         weighted = metric == "kl" and self.table.weight is not None
         if budget == 0 and self.monotone and not weighted:
-            _, node = min((round(self.cost(self.costing, metric, node), 12), node) for node in self._cheapest(metric))
-            groups = self.tally(node).groups if self._compiled is None else self._compiled.groups(node)
+            kernels, nodes = self._compiled, self.minimal()
+            if kernels is not None:
+                nodes = kernels.cheapest(self.costing, metric, nodes)
+            _, node = min((round(self.cost(self.costing, metric, node), 12), node) for node in nodes)
+            groups = self.tally(node).groups if kernels is None else kernels.groups(node)
             return node, np.zeros(groups, dtype=bool)
         if self._compiled is None or weighted:
             return self._best_first(self.costing, metric, budget)
         return self._best_compiled(self._compiled, metric, budget)
-
-    def _cheapest(self, metric: Metric) -> list[Levels]:
-        """The minimal nodes among which the best one is."""
-        if self._compiled is None:
-            return self.minimal()
-        nodes = self._compiled.minimal(self._heard)
-        if metric in {"loss", "height"}:  # no need to count
-            return [self._compiled.levels(int(node)) for node in nodes]
-        cost = self._compiled.costs(self.costing, metric, nodes)
-        return [self._compiled.levels(int(node)) for node in nodes[cost <= cost.min() + 1e-10]]
 
     def _best_compiled(self, kernels: CompiledLattice, metric: Metric, budget: int) -> tuple[Levels, Bools]:
         """The same as `_best_first`; kernels find the nodes that may be the best, which are priced again here."""

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jali import kernels
 from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.encoding.table import Table
@@ -49,8 +50,9 @@ from jali.search.mondrian.plan import (
     columns_of,
     grow_compiled,
     items_of,
+    kernels_of_cuts,
 )
-from jali.search.mondrian.safety import grow_safe_compiled, judge_of, safeties_of
+from jali.search.mondrian.safety import grow_safe_compiled, judge_of, kernels_of_safety, safeties_of
 
 __all__ = ["Boxes", "Judge", "Mode", "Similarity", "Split", "mondrian"]
 
@@ -112,7 +114,8 @@ def mondrian(
         compiled = rules_of(required, items.whole, joint=split == "kl")
     safeties = safeties_of(required) if judge is None else []
     columns = columns_of(table)
-    if compiled is None or len(safeties) > 1:
+    few = len(items) <= kernels.FEW
+    if compiled is None or len(safeties) > 1 or not (kernels_of_safety(few) if safeties else kernels_of_cuts(few)):
         splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
     shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step, "threads": workers}

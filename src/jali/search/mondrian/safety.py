@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from jali.core.arrays import Floats, Ints
 from jali.core.progress import Step
 from jali.errors import InputError
-from jali.kernels.jit import prepare
+from jali.kernels.jit import chosen, ready
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.principles.rules import COLUMN, KIND, SAFETY, Rules
@@ -41,8 +42,8 @@ class SafetyJudge:
     def __init__(self, safety: Safety, whole: Counts) -> None:
         from jali.kernels.mondrian_safety import empty_tree, grown, put, ratio_if
 
-        prepare(put, "the partitioning by safety")
-        self._put, self._ratio_if, self._grown = put, ratio_if, grown
+        worth = partial(chosen, what="the partitioning by safety", work=len(whole.group) * (safety.k + 1) ** 2)
+        self._put, self._ratio_if, self._grown = worth(put), worth(ratio_if), grown
         self.safety, self.k, self.bound = safety, safety.k, safety.ratio
         self.tree = empty_tree(1, self.k)
         self.rows: list[Ints] = []  # people and largest counts of each leaf
@@ -121,6 +122,13 @@ def judge_of(principles: Sequence[Principle], whole: Counts) -> Judge | None:
     return Judges(judges) if judges else None
 
 
+def kernels_of_safety(few: bool) -> bool:
+    """Whether the kernels split under safety; with few items only where they are compiled already."""
+    from jali.kernels.mondrian_safety import grow_safely
+
+    return ready(grow_safely, "the partitioning by safety", little=few)
+
+
 def grow_safe_compiled(
     columns: Columns, items: Items, rules: Rules, judged: Ints, safety: Safety, *, mode: Mode, split: Split,
     threads: int, on_step: Step, similarity: Similarity = "box",
@@ -138,7 +146,6 @@ def grow_safe_compiled(
         grown,
     )
 
-    prepare(grow_safely, "the partitioning by safety")
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     column = int(rules.rule[COLUMN, rules.rule[KIND] == SAFETY][0])
     total, half = int(work.item[1].sum()), 0
