@@ -12,6 +12,7 @@ from benchmarks import (
     disclosure,
     foundation,
     halves,
+    lattice,
     marginals,
     partition,
     presence,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,
+    "lattice": lattice.run,
     "transparency": transparency.run,
 }
 

@@ -49,9 +49,10 @@ MANY = 512
 VALUE, PEOPLE = range(2)
 """The rows of `Room.entry`."""
 
-KEPT, USED, HELD, STAMP, CHECKED, WAITING, FOUND, AT, WORKED = range(9)
+KEPT, USED, HELD, STAMP, CHECKED, WAITING, FOUND, AT, WORKED, TAKEN, LEFT_OVER = range(11)
 """The places of `Room.counter`: tallies, groups and entries at hand, uses of the hash, nodes judged, questions in the
-heap, candidates, where the search stands, and how many groups were visited since it last returned."""
+heap, candidates, where the search stands, groups visited since it last returned; and of the nodes between, the groups
+that they were made from and those that they have."""
 
 STATE, SEEN_NODE, PLACE = range(3)
 """The rows of `Room.node`: whether a node holds, whether it was in the heap, and its tally."""
@@ -267,14 +268,15 @@ def rolled(ground: Ground, room: Room, node: int, fat: bool) -> int:
 def tally_of(ground: Ground, room: Room, node: int, fat: bool) -> int:
     """The tally of a node; a thin one may be fat.
 
-    Where only large ones are finer, nodes between are made first, column by column, since many nodes share them.
+    Where only large ones are finer, nodes between are made first, column by column, since many nodes share them; but
+    not in tables where these hardly have fewer groups.
     """
     place = room.node[PLACE, node]
     if place >= 0 and (not fat or room.kept[ENTRIES, place] >= 0):
         return place
     between, source = 0, _nearest(ground, room, node, fat)
     for i in range(ground.lattice.shape[1] - 1):
-        if room.kept[GROUPS, source] <= MANY:
+        if room.kept[GROUPS, source] <= MANY or 4 * room.counter[LEFT_OVER] > 3 * room.counter[TAKEN]:
             break
         c = ground.lattice[RANK, i]
         level = level_of(ground.lattice, node, c)
@@ -283,7 +285,9 @@ def tally_of(ground: Ground, room: Room, node: int, fat: bool) -> int:
             continue
         place = room.node[PLACE, between]
         if place < 0 or (fat and room.kept[ENTRIES, place] < 0):
+            room.counter[TAKEN] += room.kept[GROUPS, source]
             place = rolled(ground, room, between, fat)
+            room.counter[LEFT_OVER] += room.kept[GROUPS, place]
         if room.kept[GROUPS, place] < room.kept[GROUPS, source]:
             source = place
     return rolled(ground, room, node, fat)

@@ -145,7 +145,7 @@ class CompiledLattice:
             least=np.empty(nodes),
             found=np.empty((2, nodes), dtype=np.int64),
             cost=np.empty(nodes + 1),
-            counter=np.zeros(9, dtype=np.int64),
+            counter=np.zeros(11, dtype=np.int64),
         )
         begin = starts(np.bincount(f.combination, minlength=combinations))[:-1]
         key, shift = np.zeros(combinations, dtype=np.int64), 0
