@@ -13,6 +13,7 @@ from benchmarks import (
     foundation,
     halves,
     importance,
+    lattice,
     marginals,
     partition,
     presence,
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,
+    "lattice": lattice.run,
     "transparency": transparency.run,
 }
 

@@ -38,6 +38,7 @@ VALUES = {
     "search/batches.py": "counts of pieces of the curve, for the gate; dealing reads the multiset (decision 9)",
     "search/common.py": "counts of unions, for the gate; suppressed tuples, which the release says are given away",
     "search/halves.py": "counts of halves, for the proof of decision 41; what is dealt is the multiset (decision 44)",
+    "search/lattice/compiled.py": "counts of lattice nodes; the compiled twin finds the same node as the generic one",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
     "search/splits.py": "the gain by KL, which is noted as a comparison",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 import hypothesis.strategies as st
@@ -11,8 +13,11 @@ import pytest
 from hypothesis import given
 
 import jali
+from jali import kernels
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.search.gate import recorded
+from jali.search.lattice import compiled
 from jali.search.lattice.costs import METRICS
 from jali.search.lattice.lattice import Lattice, frontier
 from oracles.lattice import BruteForce
@@ -21,6 +26,20 @@ from oracles.often import examples
 
 def _ignore(done: int, total: int) -> None:
     del done, total
+
+
+PATHS = {"generic": (2**62, 10**6), "compiled": (-1, 10**6), "compiled, hardly any room for tallies": (-1, 0)}
+
+
+@contextmanager
+def path(name: str) -> Iterator[None]:
+    """Search by this path, however small the table is."""
+    before = kernels.LOOKS, compiled.GROUPS
+    kernels.LOOKS, compiled.GROUPS = PATHS[name]
+    try:
+        yield
+    finally:
+        kernels.LOOKS, compiled.GROUPS = before
 
 
 ZIPS = ["13053", "13068", "14850", "14853", "14053"]
@@ -77,9 +96,12 @@ def lattice_of(table: Table, principles: list) -> Lattice | None:  # type: ignor
 
 @given(tables(), requirements)
 def test_minimal_finds_exactly_the_minimal_nodes(table: Table, principles: list) -> None:  # type: ignore[type-arg]
-    lattice = lattice_of(table, principles)
-    if lattice is not None:
-        assert lattice.minimal() == BruteForce(table, principles).minimal()
+    expected = BruteForce(table, principles).minimal()
+    for name in PATHS:
+        lattice = lattice_of(table, principles)
+        if lattice is not None:
+            with path(name):
+                assert lattice.minimal() == expected
 
 
 @given(tables(), requirements, st.sampled_from(METRICS), st.sampled_from(["0", "0.1", "0.25", "0.5", "0.99"]))
@@ -105,21 +127,32 @@ def test_thousands_of_tables_agree_with_brute_force(table, principles, metric, s
 
 
 def _same_best(table: Table, principles: list, metric: str, share: Fraction) -> None:  # type: ignore[type-arg]
-    lattice = lattice_of(table, principles)
-    if lattice is None:
+    if lattice_of(table, principles) is None:
         return
     oracle = BruteForce(table, principles)
     expected = oracle.best(metric, share)
+    found = set()
+    for name in PATHS:
+        with path(name):
+            found.add(_the_best(table, principles, metric, share, oracle, expected))
+    assert len(found) == 1, "every path breaks ties alike"
+
+
+def _the_best(table, principles, metric, share, oracle, expected):  # noqa: PLR0917  # type: ignore[no-untyped-def]
+    """The best node and what it suppresses, compared with the oracle's."""
+    lattice = lattice_of(table, principles)
+    assert lattice is not None
     if expected is None:  # only where merging can break a promise, else it was told before
         assert not lattice.monotone
         with pytest.raises(InfeasibleError, match="were judged"):
-            lattice.best(metric, share)  # type: ignore[arg-type]
-        return
-    node, hidden = lattice.best(metric, share)  # type: ignore[arg-type]
+            lattice.best(metric, share)
+        return None
+    node, hidden = lattice.best(metric, share)
     groups = list(oracle.groups(node))
     found = [key for key, gone in zip(groups, hidden, strict=True) if gone]
     assert sorted(found) == sorted(oracle.suppressed(node, int(share * table.rows)) or [])
     assert oracle.cost(metric, node, found) == pytest.approx(expected[0], abs=1e-8)
+    return node, tuple(hidden.tolist())
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple), st.data())
@@ -166,3 +199,70 @@ def test_row_order_never_changes_the_node() -> None:
         for frame in (rows, again)
     ]
     assert found[0] == found[1]
+
+
+def test_what_kernels_cannot_judge_takes_the_generic_path() -> None:
+    """Principles of users, those about all groups at once, and people with several rows."""
+    rows = {"age": [1, 2, 3, 4, 5, 6] * 2, "ill": list("abcabc") * 2, "who": [0, 1, 2, 3, 4, 5] * 2}
+
+    class Mine(jali.DistinctDiversity):
+        """Has no compiled form, since a subclass never inherits one."""
+
+    plain = jali.table(pa.table(rows), quasi=["age"], sensitive=["ill"])
+    people = jali.table(pa.table(rows), quasi=["age"], sensitive=["ill"], person="who")
+    with path("compiled"):
+        for table, principle in ((plain, Mine(2)), (plain, jali.Safety(0.9, 1)), (people, jali.KAnonymity(2))):
+            lattice = Lattice(table, (principle,), on_step=_ignore)
+            assert lattice._compiled is None
+            assert lattice.minimal() == BruteForce(table, [principle]).minimal() or principle.scope == "table"
+        assert Lattice(plain, (jali.KAnonymity(2),), on_step=_ignore)._compiled is not None
+
+
+def test_a_record_of_verdicts_is_kept_by_the_generic_path() -> None:
+    table = jali.datasets.census(rows=60, seed=1, quasi=["age", "sex"])
+    promise = (jali.KAnonymity(2), jali.DistinctDiversity(2))
+    with path("compiled"), recorded() as trace:
+        Lattice(table, promise, on_step=_ignore).best("loss", Fraction(0))
+    assert trace.verdicts
+
+
+def test_steps_of_a_compiled_search_are_heard_and_can_stop_it() -> None:
+    table, heard = jali.datasets.census(rows=300, seed=1, quasi=["age", "sex", "education"]), []
+
+    def stop(done: int, total: int) -> None:
+        heard.append((done, total))
+        raise KeyboardInterrupt
+
+    for share in ("0", "0.1"):
+        with path("compiled"), pytest.raises(KeyboardInterrupt):
+            Lattice(table, (jali.KAnonymity(5),), on_step=stop).best("loss", Fraction(share))
+    assert len(heard) == 2
+
+
+@given(st.integers(0, 10_000))
+def test_larger_tables_have_the_same_best_node_on_every_path(seed: int) -> None:
+    """Ties, many values, suppression that must take further groups in."""
+    draw = np.random.default_rng(seed)
+    rows, values = int(draw.integers(20, 300)), int(draw.integers(1, 80))
+    frame = pa.table(
+        {f"q{i}": draw.integers(0, int(draw.integers(1, 9)), rows) for i in range(3)}
+        | {"s": draw.integers(0, values, rows), "t": draw.integers(0, 3, rows)}
+    )
+    quasi = {"q0": jali.bands(2, 4, low=0, high=8), "q1": jali.bands(3, low=0, high=8), "q2": jali.suppress()}
+    table = jali.table(frame, quasi=quasi, sensitive=["s", "t"])
+    promise = [
+        jali.KAnonymity(int(draw.integers(1, 9))),
+        jali.EntropyDiversity(float(draw.choice([1, 1.5, 2])), sensitive="t"),
+        jali.FrequencyDiversity(1.2, sensitive="s"),
+    ][: int(draw.integers(1, 4))]
+    metric, share = str(draw.choice(METRICS)), Fraction(str(draw.choice(["0", "0.05", "0.3"])))
+    if lattice_of(table, promise) is None:
+        return
+    found = []
+    for name in PATHS:
+        lattice = lattice_of(table, promise)
+        assert lattice is not None
+        with path(name):
+            node, hidden = lattice.best(metric, share)  # type: ignore[arg-type]
+        found.append((node, hidden.tolist()))
+    assert found[0] == found[1] == found[2]

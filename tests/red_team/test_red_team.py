@@ -29,7 +29,7 @@ def test_nobody_learns_more_than_is_published(pair: tuple[str, str]) -> None:
     assert attack(pair, 1, range(3)).is_clean
 
 
-@pytest.mark.parametrize("principle", (*HALVED, *DEALT[:2]))
+@pytest.mark.parametrize("principle", [*HALVED, *DEALT[:2]])
 def test_nobody_learns_more_of_a_known_value_where_others_are_missing(
     principle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

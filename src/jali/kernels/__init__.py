@@ -12,6 +12,15 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints
 
+LITTLE = 2_000_000
+"""Steps of a compiled loop that plain Python takes within a second or so. Each caller says roughly how many it has."""
+
+FEW = 1_500
+"""Combinations that the searches without kernels group within a second or so."""
+
+LOOKS = 10_000_000
+"""Nodes of a lattice, times its combinations and a thousand, that are searched without kernels in about as long."""
+
 CUTS = 8
 """How many cuts of an ordered column are judged before the next column's turn: those nearest to the median."""
 

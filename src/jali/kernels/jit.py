@@ -8,9 +8,13 @@ import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
+import numpy as np
+
+from jali import kernels
 
 SOURCES = ("kernels/*.py", "principles/*.py", "core/arrays.py")
 """The files whose functions, constants and types compiled code takes in."""
@@ -64,7 +68,44 @@ def prepare(kernel: Any, what: str) -> None:
 
     if is_stored(kernel):
         return
-    note = f"compiling the kernels of {what}: some ten seconds, the first time only"
+    note = f"compiling the kernels of {what}: half a minute of processor time or less, the first time only"
     logging.getLogger("jali").info(note)
     if sys.stderr.isatty():
         print(note, file=sys.stderr)
+
+
+def ready(kernel: Any, what: str, *, little: bool) -> bool:
+    """Whether to run the kernel: for little work only where its machine code is on disk; else say that it is made."""
+    if little and not is_stored(kernel):
+        return False
+    prepare(kernel, what)
+    return True
+
+
+def chosen(kernel: Any, what: str, work: int) -> Any:
+    """The kernel, or for little work the same function in plain Python, which is done before a compiler would be."""
+    return kernel if ready(kernel, what, little=work <= kernels.LITTLE) else plain(kernel)
+
+
+@cache
+def plain(kernel: Any) -> Callable[..., Any]:
+    """A kernel that runs without being compiled, as does every kernel that it calls; the result is the same."""
+    function = _uncompiled(kernel, {})
+
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):  # machine code does not warn either
+            return function(*arguments)
+
+    return run
+
+
+def _uncompiled(kernel: Any, known: dict[Any, FunctionType]) -> FunctionType:
+    """The function that the kernel was made from, with functions in place of the kernels that it names."""
+    if kernel not in known:
+        function = kernel.py_func
+        names = dict(function.__globals__)
+        known[kernel] = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+        for name in function.__code__.co_names:
+            if hasattr(names.get(name), "py_func"):
+                names[name] = _uncompiled(names[name], known)
+    return known[kernel]

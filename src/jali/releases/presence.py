@@ -20,7 +20,7 @@ from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
 from jali.releases.column import Published, holder_cover
 from jali.releases.summary import many
-from jali.search.existence import alike, existence, kernels, logs_of
+from jali.search.existence import Kernels, alike, existence, logs_of
 
 if TYPE_CHECKING:
     from jali.releases.generalized import Generalized
@@ -245,7 +245,7 @@ def _by_group(group: Ints, logs: Floats, people: Ints, rows: Ints) -> tuple[Floa
         )
     inside = np.flatnonzero(group >= 0)
     members = alike(logs[inside], people[inside], group[inside], groups)
-    each = kernels().existences(members.logs, members.many, members.start, rows.astype(np.int64))
+    each = Kernels(len(members.many)).existences(members.logs, members.many, members.start, rows.astype(np.int64))
     probability = np.zeros(len(group))
     probability[inside] = each[members.entry]
     low, high = np.minimum.reduceat(each, members.start[:-1]), np.maximum.reduceat(each, members.start[:-1])

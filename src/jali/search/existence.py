@@ -10,16 +10,15 @@ direction in which no error grows.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
-from types import ModuleType
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, counted
 from jali.errors import InputError
-from jali.kernels.jit import prepare
+from jali.kernels.jit import chosen
 
 _TAIL = 50.0  # the window leaves out less than exp(-50)
 _FEW = 48  # members of equal likelihood up to which they are added one by one
@@ -82,11 +81,17 @@ def weighted_existence(likelihoods: Floats, many: Ints, present: int) -> Floats:
     return result
 
 
-def kernels() -> ModuleType:
-    """The compiled twins."""
-    found = importlib.import_module("jali.kernels.existence")
-    prepare(found.existences, "presence")
-    return found
+class Kernels:
+    """The compiled twins, or for few members the same functions in plain Python."""
+
+    def __init__(self, members: int) -> None:
+        from jali.kernels import existence as compiled
+
+        self.HOLDS, self.UNDECIDED = compiled.HOLDS, compiled.UNDECIDED
+        worth = partial(chosen, what="presence", work=members**2)
+        self.by_means = worth(compiled.by_means)
+        self.within_bounds = worth(compiled.within_bounds)
+        self.existences = worth(compiled.existences)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jali import kernels
 from jali.core.arrays import ONE, Bools, Ints, combine, counted, is_dense, owners, runs
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.kernels import DIGITS
-from jali.kernels.jit import prepare
+from jali.kernels.jit import ready
 from jali.principles import AlphaAnonymity, FrequencyDiversity, Safety, TCloseness
 from jali.principles.base import Principle, hold
 from jali.principles.column import ColumnPrinciple
@@ -136,7 +137,7 @@ def _holds(histogram: Ints, principles: tuple[Principle, ...], whole: Counts) ->
 
 def halve(
     columns: Columns, people: People, principles: tuple[Principle, ...], *, drawn: Ints, ties: Ints,
-    by: By = "area", sorting: bool = False, on_step: Step | None = None, compiled: bool = True,
+    by: By = "area", sorting: bool = False, on_step: Step | None = None, compiled: bool | None = None,
 ) -> Halves:  # fmt: skip
     """Groups of people by equal halves.
 
@@ -144,12 +145,16 @@ def halve(
     sample, the second who of those with the same value comes first. `by` says which column a node is cut along: the one
     that makes the boxes of both halves smallest ("area"), or the one of which the node spans the largest part
     ("range"). With `sorting` people with the same value stand as the cuts before have put them, and only those who were
-    alike in all of these in the order of `ties`.
+    alike in all of these in the order of `ties`. The kernel cuts where it is worth compiling, or as `compiled` says.
     """
     least = max(1, *(p.least_size() for p in principles))
     histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
     samples = samples_of(histogram, least, principles, people.whole)
     in_turn = people.in_order(ties)  # then people of a node who follow each other lie near each other
+    if compiled is None:
+        from jali.kernels.halves import cut_equally
+
+        compiled = ready(cut_equally, "equal halves", little=len(people.value) <= kernels.FEW)
     cut = (_compiled_cut if compiled else _plain_cut)(columns, in_turn.combination, by, sorting)
     group = np.empty(len(people.value), dtype=np.int64)
     groups = checked = done = 0
@@ -221,7 +226,6 @@ def _compiled_cut(columns: Columns, combination: Ints, by: By, sorting: bool) ->
     """The same by the kernel, the nodes shared among threads."""
     from jali.kernels.halves import Ground, cut_equally
 
-    prepare(cut_equally, "equal halves")
     ground = Ground(
         combination.astype(np.int32),
         columns.place,

@@ -157,15 +157,21 @@ SMALL = 2048
 Task = Callable[[int, int], tuple[Ints, int, int]]  # a segment → edges left to split, candidates judged, people done
 
 
+def kernels_of_cuts(few: bool) -> bool:
+    """Whether the kernels split; with few items only where they are compiled already."""
+    from jali.kernels.jit import ready
+    from jali.kernels.mondrian import grow
+
+    return ready(grow, "the partitioning", little=few)
+
+
 def grow_compiled(
     columns: Columns, items: Items, rules: Rules, judged: Ints, *, mode: Mode, split: Split, threads: int,
     on_step: Step, similarity: Similarity = "box",
 ) -> tuple[Ints, int, int]:  # fmt: skip
     """The group of each item, how many groups there are, and how many candidate splits were judged."""
-    from jali.kernels.jit import prepare
     from jali.kernels.mondrian import grow
 
-    prepare(grow, "the partitioning")
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     units, total = len(work.order), int(work.item[1].sum())
     checked = done = 0

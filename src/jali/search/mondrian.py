@@ -25,16 +25,18 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jali import kernels
 from jali.core.arrays import Bools, Floats, Ints
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
-from jali.kernels.jit import prepare
+from jali.kernels.jit import chosen, ready
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts
 from jali.principles.knowledge import Safety
@@ -65,6 +67,7 @@ from jali.search.items import (
     columns_of,
     grow_compiled,
     items_of,
+    kernels_of_cuts,
     numbered,
     run_tasks,
     work_of,
@@ -138,7 +141,8 @@ def mondrian(
         compiled = rules_of(required, items.whole, joint=split == "kl")
     safeties = safeties_of(required) if judge is None else []
     columns = columns_of(table, importance)
-    if compiled is None or len(safeties) > 1:
+    few = len(items) <= kernels.FEW
+    if compiled is None or len(safeties) > 1 or not (kernels_of_safety(few) if safeties else kernels_of_cuts(few)):
         splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
         return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
     shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step, "threads": workers}
@@ -230,8 +234,8 @@ class SafetyJudge:
     def __init__(self, safety: Safety, whole: Counts) -> None:
         from jali.kernels.mondrian_safety import empty_tree, grown, put, ratio_if
 
-        prepare(put, "the partitioning by safety")
-        self._put, self._ratio_if, self._grown = put, ratio_if, grown
+        worth = partial(chosen, what="the partitioning by safety", work=len(whole.group) * (safety.k + 1) ** 2)
+        self._put, self._ratio_if, self._grown = worth(put), worth(ratio_if), grown
         self.safety, self.k, self.bound = safety, safety.k, safety.ratio
         self.tree = empty_tree(1, self.k)
         self.rows: list[Ints] = []  # people and largest counts of each leaf
@@ -311,6 +315,13 @@ def judge_of(principles: Sequence[Principle], whole: Counts) -> Judge | None:
     return Judges(judges) if judges else None
 
 
+def kernels_of_safety(few: bool) -> bool:
+    """Whether the kernels split under safety; with few items only where they are compiled already."""
+    from jali.kernels.mondrian_safety import grow_safely
+
+    return ready(grow_safely, "the partitioning by safety", little=few)
+
+
 def grow_safe_compiled(
     columns: Columns, items: Items, rules: Rules, judged: Ints, safety: Safety, *, mode: Mode, split: Split,
     threads: int, on_step: Step, similarity: Similarity = "box",
@@ -328,7 +339,6 @@ def grow_safe_compiled(
         grown,
     )
 
-    prepare(grow_safely, "the partitioning by safety")
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
     column = int(rules.rule[COLUMN, rules.rule[KIND] == SAFETY][0])
     total, half = int(work.item[1].sum()), 0

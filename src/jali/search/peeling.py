@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from jali.core.progress import Step
 from jali.encoding.table import Frequencies, Table
 from jali.errors import InfeasibleError
 from jali.kernels import OFFSET, SIZE
-from jali.kernels.jit import prepare
+from jali.kernels.jit import chosen
 from jali.principles.base import Principle, least_people
 from jali.principles.counts import Counts
 from jali.principles.rules import Rules, rules_of
@@ -52,9 +52,6 @@ class Search:
         self, table: Table, principles: tuple[Principle, ...], objective: Objective, show: RecodeShow, step: Step,
         *, importance: Ints | None = None,
     ) -> None:  # fmt: skip
-        from jali.kernels.recode import peel
-
-        prepare(peel, "local recoding")
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
         self.frequencies, self.importance = table.frequencies, importance
         self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
@@ -62,6 +59,12 @@ class Search:
         self.walk = walk_of(self.layout)
         self.least = least_people(principles, self.whole)  # where persons are named, no more than a good start
         self.checked = 0
+        combinations, columns = self.layout.codes.shape
+        self._work = combinations**2 * columns
+
+    def _kernel(self, kernel: Any) -> Any:
+        """The kernel, as it is worth it for this table."""
+        return chosen(kernel, "local recoding", self._work)
 
     def without(self, hidden: Bools) -> Search:
         """The same search among the other combinations; promises still know the whole table."""
@@ -110,7 +113,7 @@ class Search:
     @cached_property
     def costing(self) -> Costing:
         """What nodes cost, for the whole table."""
-        return Costing(self.table, self.importance)
+        return Costing(self.table, importance=self.importance)
 
     def _ends(self) -> list[int]:
         """Where the levels of each column end in the layout: just before, everything is under one node."""
@@ -121,7 +124,7 @@ class Search:
         from jali.kernels.recode import prices
 
         rows = added(group, self.layout.rows, groups)
-        cost: Floats = prices(self.layout, group, groups) / rows
+        cost: Floats = self._kernel(prices)(self.layout, group, groups) / rows
         return rows, cost + np.log(rows) if self.layout.logs else cost
 
     def widest(self, group: Ints, groups: int) -> Bools:
@@ -144,11 +147,14 @@ class Search:
         """The classes that hold at the first node where they do; -1 for what never does, or once there are too many."""
         from jali.kernels.recode import peel
 
+        peeled = self._kernel(peel)
         group, groups, nodes = np.full(self.frequencies.combinations, -1, dtype=np.int64), 0, len(self.walk.levels)
         for begin in range(0, nodes, AT_ONCE):
             self.step(begin, nodes)
             end = min(begin + AT_ONCE, nodes)
-            groups, left, checked = peel(self.layout, entries, rules, self.walk.levels, begin, end, group, groups, most)
+            groups, left, checked = peeled(
+                self.layout, entries, rules, self.walk.levels, begin, end, group, groups, most
+            )
             self.checked += checked
             if left == 0 or groups > most:
                 break
@@ -193,7 +199,7 @@ class Search:
         """Split the tree's nodes from the root down, wherever both halves keep every promise."""
         from jali.kernels.recode import pair_up
 
-        left, right = pair_up(self.layout, leaf, leaves)
+        left, right = self._kernel(pair_up)(self.layout, leaf, leaves)
         begin, end, position = _intervals(left, right, leaves)
         node = np.full(leaves, len(left) - 1)  # the published node of each leaf, by position
         open_nodes = np.array([len(left) - 1])
@@ -234,7 +240,7 @@ class Search:
             order = np.lexsort((np.arange(len(group)), group >= 0))  # first what is left
             for part in np.array_split(order, -(-len(order) * groups // MOVES_AT_ONCE)):
                 self.step(groups, groups)
-                _, checked = improve(self.layout, entries, compiled[0], group, groups, part)
+                _, checked = self._kernel(improve)(self.layout, entries, compiled[0], group, groups, part)
                 self.checked += checked
         group, groups = _rest_together(group, groups)
         return self._merged(first_numbers(group), len(np.unique(group)))
@@ -248,7 +254,7 @@ class Search:
             if not failing.any():
                 break
             self.step(groups - int(failing.sum()), groups)
-            partner = nearest(self.layout, group, groups, failing)
+            partner = self._kernel(nearest)(self.layout, group, groups, failing)
             into = np.arange(groups)
             for i in np.flatnonzero(failing):
                 a, b = into[i], into[partner[i]]

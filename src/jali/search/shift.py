@@ -21,7 +21,7 @@ from jali.core.progress import Step
 from jali.kernels import TOLERANCE
 from jali.principles.anonymity import DeltaPresence
 from jali.principles.base import at_most
-from jali.search.existence import alike, kernels, logs_of
+from jali.search.existence import Kernels, alike, logs_of
 
 Shift = Literal["none", "bounds", "exact"]
 SHIFTS: tuple[Shift, ...] = ("none", "bounds", "exact")
@@ -159,7 +159,8 @@ class Judge:
 
     def _exactly(self, logs: Floats, groups: Ints) -> Bools:
         """Equation 4 for some groups; where means do not decide, equal likelihoods of a group are put together."""
-        m, k = self.members, kernels()
+        m = self.members
+        k = Kernels(len(m.people))
         bounds = np.array([float(self.bounds.low), float(self.bounds.high)])
         told = k.by_means(logs, m.people, m.start, groups, m.present, bounds)
         verdict: Bools = told == k.HOLDS

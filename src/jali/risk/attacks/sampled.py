@@ -126,7 +126,7 @@ def _rejected(lattice: Lattice, method: Mapping[str, Any], node: Levels) -> tupl
     children = [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]
     if metric == "kl" or lattice.nodes > NODES:
         return children, False
-    costing = Costing(lattice.table, importance_of(lattice.table, method.get("importance")))
+    costing = Costing(lattice.table, importance=importance_of(lattice.table, method.get("importance")))
     own = (round(lattice.cost(costing, metric, node), 12), node)
     cheaper = [one for one in lattice.all_nodes() if (round(lattice.cost(costing, metric, one), 12), one) < own]
     return [one for one in cheaper if not any(other != one and below(one, other) for other in cheaper)], True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Literal
 
@@ -23,6 +25,7 @@ from jali.core.arrays import (
     kl_given_logs,
     loss,
 )
+from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Table
 from jali.search.lattice.tally import Levels, Tally
 
@@ -48,35 +51,66 @@ class Costing:
     and the levels. Weights are at least 1, so costs still grow upwards and suppression still costs (decision 54).
     """
 
-    def __init__(self, table: Table, importance: Ints | None = None) -> None:
+    def __init__(
+        self, table: Table, hierarchies: Sequence[Hierarchy] | None = None, *, importance: Ints | None = None
+    ) -> None:
         self.table = table
         self.weights = None if importance is None else [int(weight) / ONE for weight in importance]
-        frequencies = table.frequencies
-        self.total = float(frequencies.weight.sum())
-        self.rows = int(frequencies.rows.sum())
-        share = _merged_weight(table) / self.total
-        self.entropy_term = float(np.sum(share * np.log(share)))  # Σ F log F over the table's own cells
-        self._log_areas: list[list[Floats]] = []  # (column, level): log of the values under each node
-        self._mean_log_areas: list[list[float]] = []  # (column, level): its mean over the rows
-        self._sizes: list[list[Floats]] = []  # (column, level): the values under each node
-        self._mean_shares: list[list[float]] = []  # (column, level): the mean share of values covered
-        codes = frequencies.codes
-        by_combination = added(frequencies.combination, frequencies.weight, len(codes))
-        rows = added(frequencies.combination, frequencies.rows, len(codes))
-        for at, column in enumerate(table.quasi):
-            hierarchy = table.hierarchy(column.name)
-            mask = column.mask(table.domain)
-            sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
-            factor = 1.0 if self.weights is None else self.weights[at]
-            logs = [factor * np.log(np.maximum(s, 1.0)) for s in sizes]  # nodes without values have no group
-            self._log_areas.append(logs)
-            weight = added(codes[:, at], by_combination, len(mask)) / self.total
-            maps = hierarchy.maps
-            self._mean_log_areas.append([float(weight @ log[m]) for log, m in zip(logs, maps, strict=True)])
-            self._sizes.append(sizes)
-            held, values = added(codes[:, at], rows, len(mask)), int(mask.sum())
-            self._mean_shares.append([covered_share(held, s[m], values) for s, m in zip(sizes, maps, strict=True)])
-        self.log_domain = sum(float(logs[-1][0]) for logs in self._log_areas)
+        self._hierarchies = hierarchies or [table.hierarchy(column.name) for column in table.quasi]
+        self.total = float(table.frequencies.weight.sum())
+        self.rows = int(table.frequencies.rows.sum())
+        self._masks = [column.mask(table.domain) for column in table.quasi]  # (column): the values of the domain
+        self._maps = [hierarchy.maps for hierarchy in self._hierarchies]
+
+    @cached_property
+    def entropy_term(self) -> float:
+        """Σ F log F over the table's own cells."""
+        share = _merged_weight(self.table) / self.total
+        return float(np.sum(share * np.log(share)))
+
+    @cached_property
+    def sizes(self) -> list[list[Floats]]:
+        """The values under each node: (column, level)."""
+        return [
+            [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
+            for hierarchy, mask in zip(self._hierarchies, self._masks, strict=True)
+        ]
+
+    @cached_property
+    def _log_areas(self) -> list[list[Floats]]:
+        """The logarithm of the values under each node, weighed: (column, level); nodes without values have no group."""
+        weights = self.weights or [1.0] * len(self.sizes)
+        return [[w * np.log(np.maximum(size, 1.0)) for size in own] for w, own in zip(weights, self.sizes, strict=True)]
+
+    @cached_property
+    def mean_log_areas(self) -> list[list[float]]:
+        """The mean over the rows of the logarithm of the values under their nodes: (column, level)."""
+        return [
+            [float((weight / self.total) @ logs[nodes]) for logs, nodes in zip(own, maps, strict=True)]
+            for weight, own, maps in zip(self._by_code(weights=True), self._log_areas, self._maps, strict=True)
+        ]
+
+    @cached_property
+    def mean_shares(self) -> list[list[float]]:
+        """The mean share of values covered: (column, level)."""
+        return [
+            [covered_share(rows, size[nodes], int(mask.sum())) for size, nodes in zip(sizes, maps, strict=True)]
+            for rows, sizes, maps, mask in zip(
+                self._by_code(weights=False), self.sizes, self._maps, self._masks, strict=True
+            )
+        ]
+
+    @property
+    def log_domain(self) -> float:
+        """The logarithm of the number of points of the domain."""
+        return sum(float(logs[-1][0]) for logs in self._log_areas)
+
+    def _by_code(self, *, weights: bool) -> list[Floats]:
+        """The weight, or the rows, of each value of each column."""
+        frequencies, codes = self.table.frequencies, self.table.frequencies.codes
+        amount = frequencies.weight if weights else frequencies.rows
+        by_combination = added(frequencies.combination, amount, len(codes))
+        return [added(codes[:, at], by_combination, len(mask)) for at, mask in enumerate(self._masks)]
 
     def log_area(self, tally: Tally) -> Floats:
         """The logarithm of how many quasi-identifier points each group covers: (groups,)."""
@@ -104,7 +138,7 @@ class Costing:
         if metric == "height":
             return self._steps(levels)
         if metric == "loss":
-            shares = [shares[level] for shares, level in zip(self._mean_shares, levels, strict=True)]
+            shares = [shares[level] for shares, level in zip(self.mean_shares, levels, strict=True)]
             return loss(shares, self.weights)
         if metric == "discernibility":
             return discernibility(amounts)
@@ -116,7 +150,7 @@ class Costing:
         Whatever is inferred is constant over each box and value, and among such distributions the table's own shares of
         boxes and values, spread evenly, come closest (Gibbs).
         """
-        area = sum(self._mean_log_areas[column][level] for column, level in enumerate(levels))
+        area = sum(self.mean_log_areas[column][level] for column, level in enumerate(levels))
         return self.entropy_term + float(np.log(self.total)) - dot(cells, np.log(cells)) / self.total + area
 
     def _by_cell(self, tally: Tally, amount: Floats) -> Floats:
@@ -201,7 +235,7 @@ class Costing:
         """For each quasi-identifier the mean share of its values that a row covers."""
         result = []
         for column, level in enumerate(tally.levels):
-            sizes = self._sizes[column]
+            sizes = self.sizes[column]
             covered = np.where(hidden, sizes[-1][0], sizes[level][tally.codes[column]])
             result.append(covered_share(tally.rows, covered, int(sizes[-1][0])))
         return result

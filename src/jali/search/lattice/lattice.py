@@ -7,11 +7,13 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import prod
 
 import numpy as np
 
+from jali import kernels
 from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
 from jali.core.text import html_table
@@ -27,7 +29,8 @@ from jali.search.common import (
     require_feasible,
     too_large,
 )
-from jali.search.gate import compare, judged, note
+from jali.search.gate import compare, judged, note, recording
+from jali.search.lattice.compiled import CompiledLattice, compiled
 from jali.search.lattice.costs import METRICS, Costing, Metric
 from jali.search.lattice.tally import Levels, Roller, Tallies, Tally
 
@@ -104,6 +107,24 @@ class Lattice:
         require_feasible(principles, self.roller.whole, table.frequencies)
         self.least = least_people(principles, self.roller.whole) if one_row else 1
 
+    @cached_property
+    def costing(self) -> Costing:
+        """What nodes of this table cost."""
+        return Costing(self.table, self.roller.hierarchies)
+
+    @cached_property
+    def _compiled(self) -> CompiledLattice | None:
+        """The same search by kernels, where they can do it and it is worth their while; they keep no record."""
+        small = self.nodes * (self.table.frequencies.combinations + 1_000) <= kernels.LOOKS
+        if recording() or small or self.nodes > LARGEST:
+            return None
+        return compiled(self.roller, self.principles, self.least)
+
+    def _heard(self, checked: int) -> None:
+        """Say how many nodes the kernels have judged."""
+        self.checked = checked
+        self.on_step(min(checked, self.nodes), self.nodes)
+
     # -- the nodes around a node ------------------------------------------------------------------------------
 
     def coarser(self, node: Levels) -> list[Levels]:
@@ -154,7 +175,10 @@ class Lattice:
 
     def minimal(self) -> list[Levels]:
         """All nodes that satisfy the requirement while no finer one does."""
-        return frontier(self.top, self.satisfied) if self.monotone else _lowest(self.all_satisfied())
+        if not self.monotone:
+            return _lowest(self.all_satisfied())
+        kernels = self._compiled
+        return frontier(self.top, self.satisfied) if kernels is None else kernels.minimal(self._heard)
 
     def all_satisfied(self) -> list[Levels]:
         """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
@@ -175,7 +199,7 @@ class Lattice:
 
     def minimal_nodes(self) -> Nodes:
         """The minimal nodes with their costs, and what is known of the others."""
-        costing = Costing(self.table)
+        costing = self.costing
         held = None if self.monotone else self.all_satisfied()
         found = self.minimal() if held is None else _lowest(held)
         top = {c.name: height for c, height in zip(self.table.quasi, self.top, strict=True)}
@@ -195,12 +219,35 @@ class Lattice:
             raise InputError(f'no metric "{metric}"', do=nearest(metric, METRICS))
         if metric == "kl" or suppress:
             compare(f"lattice nodes by {metric}")
-        costing = Costing(self.table, importance)
         budget = int(suppress * self.table.rows)
-        if budget == 0 and self.monotone and not (metric == "kl" and self.table.weight is not None):
-            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in self.minimal())
-            return node, np.zeros(self.tally(node).groups, dtype=bool)
-        return self._best_first(costing, metric, budget)
+        weighted = metric == "kl" and self.table.weight is not None
+        costing, kernels = self.costing, self._compiled
+        if importance is not None:  # which the kernels do not know
+            costing, kernels = Costing(self.table, self.roller.hierarchies, importance=importance), None
+        if budget == 0 and self.monotone and not weighted:
+            nodes = self.minimal()
+            if kernels is not None:
+                nodes = kernels.cheapest(costing, metric, nodes)
+            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in nodes)
+            groups = self.tally(node).groups if kernels is None else kernels.groups(node)
+            return node, np.zeros(groups, dtype=bool)
+        if kernels is None or weighted:
+            return self._best_first(costing, metric, budget)
+        return self._best_compiled(kernels, metric, budget)
+
+    def _best_compiled(self, kernels: CompiledLattice, metric: Metric, budget: int) -> tuple[Levels, Bools]:
+        """The same as `_best_first`; kernels find the nodes that may be the best, which are priced again here."""
+
+        def ask(node: Levels) -> tuple[float, int] | None:
+            found = self._ranked(self.costing, metric, node, budget)
+            return None if found is None else found[0][:2]
+
+        nodes = kernels.best(self.costing, metric, budget, ask, self._heard)
+        ranked = [self._ranked(self.costing, metric, node, budget) for node in nodes]
+        best = min((found for found in ranked if found is not None), key=lambda found: found[0], default=None)
+        if best is None:
+            raise self._none_holds(budget)
+        return best[1], best[2]
 
     def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
         tally = self.tally(node)
@@ -250,6 +297,8 @@ class Lattice:
 
     def _unsuppressed(self, costing: Costing, metric: Metric, node: Levels) -> float:
         """What a node costs at the least, whatever is suppressed: suppression only raises every cost but KL."""
+        if metric in {"loss", "height"}:  # no need to count
+            return costing.unsuppressed(metric, node, np.empty(0))
         count = self.roller.cell_weights if metric == "kl" else self.roller.sizes
         return costing.unsuppressed(metric, node, count(self.tallies.nearest(node), node))
 

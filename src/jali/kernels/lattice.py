@@ -1,0 +1,430 @@
+"""The compiled lattice search: bounds from thin tallies, values only for the nodes that the bounds let through."""
+# mypy: disable-error-code="untyped-decorator,no-any-return"
+# numba's decorator has no types, and so what a kernel calls returns Any.
+# ruff: noqa: PLR0917
+# Kernels call each other by position.
+
+from __future__ import annotations
+
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.core.arrays import Floats, Ints
+from jali.kernels.jit import inner, outer
+from jali.kernels.judge import LEFT, SEEN, Desk, Work, holds
+
+# isort: off
+from jali.kernels.tallies import (
+    AREA, AT, AVERAGE, BEGIN, BUDGET, CHECKED, DISCERNIBILITY, DISTINCT, ENTRIES, FOUND, FROM, GROUPS, HEIGHT, KEY,
+    KL, LEAST, LENGTH, LOSS, MASK, METRIC, NODE, OWN, PEOPLE, ROWS, SEEN_NODE, SET, SHIFT, SIZE, SIZES_ALONE, STATE,
+    STEP, TOP, VALUE, WAITING, WORKED, Ground, Room, count_gone, kl_alone, level_of, log_area, mean_log_area,
+    roll_up, rolled, rows_lost, source_of, tally_of, too_few,
+)  # fmt: skip
+# isort: on
+
+HOLDS, FAILS = 1, 2
+NEW, LOOK, ASK = range(3)
+DONE, MORE = -1, -2
+TIE = 1e-10
+"""Costs that differ by less are priced again, exactly as everywhere else."""
+
+
+# -- judging ------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _judge(
+    judged: Ints, work: Work, desk: Desk, values: NDArray[np.int32], people: NDArray[np.int32], size: int
+) -> bool:
+    """Whether a group with these people of these joint values keeps every promise."""
+    counts, seen, kinds = desk.counts[LEFT], desk.counts[SEEN], desk.kinds
+    for c in range(len(judged)):
+        kinds[c] = 0
+        for e in range(len(values)):
+            v = judged[c, values[e]]
+            if counts[c, v] == 0:
+                seen[c, kinds[c]] = v
+                kinds[c] += 1
+            counts[c, v] += people[e]
+    kept = holds(work, desk, counts, size)
+    for c in range(len(judged)):
+        for s in range(kinds[c]):
+            counts[c, seen[c, s]] = 0
+    return kept
+
+
+@inner
+def _flag(ground: Ground, room: Room, work: Work, desk: Desk, tally: int, exactly: bool, most: int) -> int:
+    """Flag the groups that break a promise, or surely do; how many rows they have, counted until it is over `most`."""
+    begin, end, gone = room.kept[BEGIN, tally], room.kept[BEGIN, tally] + room.kept[GROUPS, tally], 0
+    sizes, sets, start = room.group[SIZE, begin:end], room.group[SET, begin:end], room.group[FROM, begin:end]
+    least, distinct, hidden, judged = ground.option[LEAST], ground.option[DISTINCT], room.number[1], ground.judged
+    values, people, last = room.entry[VALUE], room.entry[PEOPLE], room.kept[ENTRIES, tally] + room.kept[LENGTH, tally]
+    exactly = exactly and not ground.option[SIZES_ALONE]
+    for g in range(end - begin):
+        fails = too_few(sizes[g], sets[g], least, distinct)
+        if exactly and not fails:
+            a, b = start[g], start[g + 1] if g + 1 < end - begin else last
+            fails = not _judge(judged, work, desk, values[a:b], people[a:b], sizes[g])
+        hidden[g] = fails
+        if fails:
+            gone += sizes[g]
+            if gone > most:
+                break
+    return gone
+
+
+@inner
+def _holds_everywhere(ground: Ground, room: Room, work: Work, desk: Desk, node: int) -> bool:
+    """Whether every group of a node keeps every promise."""
+    room.counter[CHECKED] += 1
+    if rows_lost(ground, room, tally_of(ground, room, node, False)) > 0:
+        return False
+    if ground.option[SIZES_ALONE]:
+        return True
+    return _flag(ground, room, work, desk, tally_of(ground, room, node, True), True, 0) == 0
+
+
+# -- the frontier -------------------------------------------------------------------------------------------------
+
+
+@inner
+def _decide(ground: Ground, room: Room, node: int, verdict: int) -> None:
+    """Tag the node and everything above it that holds, or below it that fails, stopping where that is known."""
+    state, pending, many = room.node[STATE], room.path[1], 1
+    pending[0], state[node] = node, verdict
+    while many:
+        many -= 1
+        now = pending[many]
+        for c in range(ground.lattice.shape[1]):
+            level, step = level_of(ground.lattice, now, c), ground.lattice[STEP, c]
+            after = -1
+            if verdict == HOLDS and level < ground.lattice[TOP, c]:
+                after = now + step
+            elif verdict == FAILS and level:
+                after = now - step
+            if after >= 0 and not state[after]:
+                state[after] = verdict
+                pending[many] = after
+                many += 1
+
+
+@inner
+def _chain(ground: Ground, room: Room, node: int) -> int:
+    """From a node upwards through undecided nodes; how many they are."""
+    chain, many, going = room.path[0], 1, True
+    chain[0] = node
+    while going:
+        going = False
+        for c in range(ground.lattice.shape[1]):
+            if level_of(ground.lattice, chain[many - 1], c) < ground.lattice[TOP, c]:
+                after = chain[many - 1] + ground.lattice[STEP, c]
+                if not room.node[STATE, after]:
+                    chain[many] = after
+                    many += 1
+                    going = True
+                    break
+    return many
+
+
+@inner
+def _bisect(ground: Ground, room: Room, work: Work, desk: Desk, node: int, exactly: bool) -> None:
+    """Decide a chain of nodes: whether they hold exactly, or might with no more suppressed rows than are allowed."""
+    low, high = 0, _chain(ground, room, node)
+    while low < high:
+        middle = (low + high) // 2
+        asked = room.path[0, middle]
+        if exactly:
+            kept = _holds_everywhere(ground, room, work, desk, asked)
+        else:
+            kept = rows_lost(ground, room, tally_of(ground, room, asked, False)) <= ground.option[BUDGET]
+        if kept:
+            _decide(ground, room, asked, HOLDS)
+            high = middle
+        else:
+            _decide(ground, room, asked, FAILS)
+            low = middle + 1
+
+
+@outer
+def decide_all(ground: Ground, room: Room, work: Work, desk: Desk, order: Ints, most: int) -> int:
+    """Decide nodes in this order, lowest first, for about `most` visits of groups: DONE, or MORE remain."""
+    room.counter[WORKED] = 0
+    while room.counter[AT] < len(order):
+        node = order[room.counter[AT]]
+        if not room.node[STATE, node]:
+            if room.counter[WORKED] > most:
+                return MORE
+            _bisect(ground, room, work, desk, node, True)
+        room.counter[AT] += 1
+    return DONE
+
+
+# -- costs --------------------------------------------------------------------------------------------------------
+
+
+@inner
+def _at_least(ground: Ground, room: Room, node: int) -> float:
+    """What a node costs at the least; by KL-divergence what its values add is that of a finer node."""
+    metric = ground.option[METRIC]
+    columns, rows = ground.lattice.shape[1], float(ground.option[ROWS])
+    if metric in (HEIGHT, LOSS):
+        height, product = 0.0, 1.0
+        for c in range(columns):
+            height += level_of(ground.lattice, node, c)
+            product *= 1.0 + ground.mean[0, c, level_of(ground.lattice, node, c)]
+        return height if metric == HEIGHT else product ** (1.0 / columns) - 1.0
+    tally = tally_of(ground, room, node, False)
+    begin, groups, total = room.kept[BEGIN, tally], room.kept[GROUPS, tally], 0.0
+    if metric == AVERAGE:
+        return rows / groups
+    if metric == DISCERNIBILITY:
+        for at in range(begin, begin + groups):
+            total += float(room.group[SIZE, at]) * float(room.group[SIZE, at])
+        return total
+    for at in range(begin, begin + groups):
+        total += room.group[SIZE, at] * log(float(room.group[SIZE, at]))
+    return mean_log_area(ground, node) - total / rows
+
+
+@inner
+def _least_kl(ground: Ground, room: Room, tally: int) -> float:
+    """The KL-divergence of a node when nothing is suppressed, which is the least."""
+    rows, total, begin = float(ground.option[ROWS]), 0.0, room.kept[ENTRIES, tally]
+    for e in range(begin, begin + room.kept[LENGTH, tally]):
+        total += room.entry[PEOPLE, e] * log(float(room.entry[PEOPLE, e]))
+    return ground.term[OWN] + log(rows) - total / rows + mean_log_area(ground, room.kept[NODE, tally])
+
+
+@inner
+def _price(ground: Ground, room: Room, tally: int, gone: int) -> float:
+    """What a node costs when the groups that are flagged in `room.number[1]` are suppressed, `gone` rows in all."""
+    metric, node = ground.option[METRIC], room.kept[NODE, tally]
+    if gone == 0 or metric == HEIGHT:
+        return _least_kl(ground, room, tally) if metric == KL else _at_least(ground, room, node)
+    begin, groups, hidden = room.kept[BEGIN, tally], room.kept[GROUPS, tally], room.number[1]
+    if metric == KL:
+        return _price_kl(ground, room, tally)
+    if metric == LOSS:
+        return _price_loss(ground, room, tally)
+    total, shown = float(gone) * float(ground.option[ROWS]), 0
+    for g in range(groups):
+        if not hidden[g]:
+            shown += 1
+            total += float(room.group[SIZE, begin + g]) * float(room.group[SIZE, begin + g])
+    return total if metric == DISCERNIBILITY else ground.option[ROWS] / (shown + 1)
+
+
+@inner
+def _price_loss(ground: Ground, room: Room, tally: int) -> float:
+    node, begin, product, columns = room.kept[NODE, tally], room.kept[BEGIN, tally], 1.0, ground.lattice.shape[1]
+    for c in range(columns):
+        level = level_of(ground.lattice, node, c)
+        shift, mask, spot = ground.lattice[SHIFT, c], ground.lattice[MASK, c], ground.spot[c, level]
+        every, more = ground.covered[0, ground.spot[c, ground.lattice[TOP, c]]], 0.0
+        for g in range(room.kept[GROUPS, tally]):
+            if room.number[1, g]:
+                code = room.group[KEY, begin + g] >> shift & mask
+                more += room.group[SIZE, begin + g] * (every - ground.covered[0, spot + code])
+        product *= 1.0 + ground.mean[0, c, level] + more / ground.option[ROWS] / max(every - 1.0, 1.0)
+    return product ** (1.0 / columns) - 1.0
+
+
+@inner
+def _price_kl(ground: Ground, room: Room, tally: int) -> float:
+    """Each row is spread evenly over its box; suppressed rows over everything, so they add to every box."""
+    begin, groups, hidden, gone = room.kept[BEGIN, tally], room.kept[GROUPS, tally], room.number[1], room.joint[1]
+    count_gone(room, tally)
+    everywhere, total, rows = exp(-ground.term[AREA]), 0.0, float(ground.option[ROWS])
+    start, values, people = room.group[FROM, begin : begin + groups], room.entry[VALUE], room.entry[PEOPLE]
+    last = room.kept[ENTRIES, tally] + room.kept[LENGTH, tally]
+    for g in range(groups):
+        inside = 0.0 if hidden[g] else exp(-log_area(ground, room.kept[NODE, tally], room.group[KEY, begin + g]))
+        for e in range(start[g], start[g + 1] if g + 1 < groups else last):
+            total += people[e] * log(people[e] * inside + gone[values[e]] * everywhere)
+    return ground.term[OWN] + log(rows) - total / rows
+
+
+# -- the best node under a budget of suppressed rows --------------------------------------------------------------
+
+
+@inner
+def _push(room: Room, bound: float, node: int, what: int) -> None:
+    at = room.counter[WAITING]
+    room.counter[WAITING] += 1
+    while at and bound < room.heap[(at - 1) // 2]:
+        above = (at - 1) // 2
+        room.heap[at], room.heap_node[at] = room.heap[above], room.heap_node[above]
+        at = above
+    room.heap[at], room.heap_node[at] = bound, 3 * node + what
+
+
+@inner
+def _pop(room: Room) -> int:
+    """Take the question with the least bound out of the heap."""
+    first, many = room.heap_node[0], room.counter[WAITING] - 1
+    room.counter[WAITING] = many
+    bound, question, at = room.heap[many], room.heap_node[many], 0
+    while 2 * at + 1 < many:
+        under = 2 * at + 1
+        if under + 1 < many and room.heap[under + 1] < room.heap[under]:
+            under += 1
+        if room.heap[under] >= bound:
+            break
+        room.heap[at], room.heap_node[at] = room.heap[under], room.heap_node[under]
+        at = under
+    room.heap[at], room.heap_node[at] = bound, question
+    return first
+
+
+@inner
+def _expand(ground: Ground, room: Room, node: int, bound: float) -> None:
+    """Put the nodes one step above into the heap."""
+    for c in range(ground.lattice.shape[1]):
+        if level_of(ground.lattice, node, c) < ground.lattice[TOP, c]:
+            above = node + ground.lattice[STEP, c]
+            room.least[above] = max(room.least[above], room.least[node])
+            if not room.node[SEEN_NODE, above]:
+                room.node[SEEN_NODE, above] = 1
+                metric, own = ground.option[METRIC], 0.0
+                if metric in (HEIGHT, LOSS):
+                    own = _at_least(ground, room, above)
+                elif metric == KL:
+                    own = kl_alone(ground, above)
+                _push(room, max(own, bound), above, NEW)
+
+
+@inner
+def propose(ground: Ground, room: Room, node: int, cost: float, gone: int) -> None:
+    """Remember a node that costs no more than the best; where costs are exact, ties go to fewer suppressed rows."""
+    best, found = room.cost[-1], room.counter[FOUND]
+    if cost > best + TIE:
+        return
+    exactly = ground.option[METRIC] != LOSS and ground.option[METRIC] != KL
+    if found and exactly:
+        if cost == best and (gone, node) >= (room.found[1, 0], room.found[0, 0]):
+            return
+        found = 0
+    room.found[0, found], room.found[1, found], room.cost[found] = node, gone, cost
+    room.cost[-1] = min(best, cost)
+    room.counter[FOUND] = found + 1
+
+
+@inner
+def _union_holds(ground: Ground, room: Room, work: Work, desk: Desk, tally: int, gone: int) -> bool:
+    """Whether the flagged groups keep every promise as one group."""
+    if ground.option[SIZES_ALONE]:
+        return gone >= ground.option[LEAST]
+    count_gone(room, tally)
+    values, people, kinds = room.union[VALUE], room.union[PEOPLE], 0
+    for v in range(len(room.joint[1])):
+        if room.joint[1, v]:
+            values[kinds], people[kinds] = v, room.joint[1, v]
+            kinds += 1
+    return _judge(ground.judged, work, desk, values[:kinds], people[:kinds], gone)
+
+
+@inner
+def _look(ground: Ground, room: Room, work: Work, desk: Desk, node: int) -> None:
+    """Judge a node and price it; where more groups must join the suppressed ones, put it back for somebody else."""
+    room.counter[CHECKED] += 1
+    needs_values = ground.option[METRIC] == KL or not ground.option[SIZES_ALONE]
+    tally = tally_of(ground, room, node, True) if needs_values else tally_of(ground, room, node, False)
+    bound = 0.0
+    if ground.option[METRIC] == KL:
+        bound = _least_kl(ground, room, tally)
+        room.least[node] = max(room.least[node], bound - _at_least(ground, room, node))
+        _expand(ground, room, node, bound)
+        if bound > room.cost[-1] + TIE:
+            return
+    gone = _flag(ground, room, work, desk, tally, True, ground.option[BUDGET])
+    if gone > ground.option[BUDGET]:
+        return
+    if gone == 0 or _union_holds(ground, room, work, desk, tally, gone):
+        propose(ground, room, node, _price(ground, room, tally, gone), gone)
+    else:
+        _push(room, bound if ground.option[METRIC] == KL else _price(ground, room, tally, gone), node, ASK)
+
+
+@inner
+def _meet(ground: Ground, room: Room, work: Work, desk: Desk, node: int, bound: float) -> None:
+    """A node met for the first time: bound its cost, and put it and the nodes above it into the heap."""
+    if not room.node[STATE, node]:
+        _bisect(ground, room, work, desk, node, False)
+    if room.node[STATE, node] == FAILS:
+        _expand(ground, room, node, bound)
+        return
+    own = _at_least(ground, room, node)
+    if ground.option[METRIC] == KL:  # what is above is met when the values of this one are known
+        _push(room, max(bound, own + room.least[node]), node, LOOK)
+        return
+    bound = max(bound, own)
+    _expand(ground, room, node, bound)
+    if bound > room.cost[-1] + TIE:
+        return
+    tally = tally_of(ground, room, node, False)
+    gone = _flag(ground, room, work, desk, tally, False, ground.option[BUDGET])
+    if gone <= ground.option[BUDGET]:
+        _push(room, max(bound, _price(ground, room, tally, gone)), node, LOOK)
+
+
+@outer
+def search(ground: Ground, room: Room, work: Work, desk: Desk, most: int) -> int:
+    """Nodes in the order of what they cost at the least, for about `most` visits of groups.
+
+    DONE; or MORE remain; or the number of a node that somebody else must judge and propose.
+    """
+    room.counter[WORKED] = 0
+    while room.counter[WAITING] and room.heap[0] <= room.cost[-1] + TIE:
+        if room.counter[WORKED] > most:
+            return MORE
+        bound = room.heap[0]
+        node, what = divmod(_pop(room), 3)
+        if what == ASK:
+            return node
+        if what == LOOK:
+            _look(ground, room, work, desk, node)
+        else:
+            _meet(ground, room, work, desk, node, bound)
+    return DONE
+
+
+@inner
+def _kl_of(ground: Ground, room: Room, node: int) -> float:
+    """The KL-divergence of a node when nothing is suppressed, straight from the entries of the table."""
+    source_of(ground, room, 0, False)
+    groups, values, finer = roll_up(ground, room, 0, node), room.joint.shape[1], room.kept[GROUPS, 0]
+    if groups * values > room.entry.shape[1]:
+        return _least_kl(ground, room, rolled(ground, room, node, True))
+    cells, number, rows, total = np.zeros(groups * values, np.int64), room.number[0], float(ground.option[ROWS]), 0.0
+    start, value, people = room.group[FROM, :finer], room.entry[VALUE], room.entry[PEOPLE]
+    for i in range(finer):
+        at = number[i] * values
+        for e in range(start[i], start[i + 1] if i + 1 < finer else room.kept[LENGTH, 0]):
+            cells[np.uint64(at + value[e])] += people[e]
+    for n in cells:
+        if n > 1:
+            total += n * log(float(n))
+    return ground.term[OWN] + log(rows) - total / rows + mean_log_area(ground, node)
+
+
+@outer
+def costs(ground: Ground, room: Room, nodes: Ints) -> Floats:
+    """What these nodes cost when nothing is suppressed, infinite where by KL another surely costs less: (nodes,)."""
+    result = np.empty(len(nodes))
+    for i in range(len(nodes)):
+        result[i] = _at_least(ground, room, nodes[i])
+    if ground.option[METRIC] != KL:
+        return result
+    bounds, best = result + room.least[0], np.inf
+    for i in range(len(nodes)):
+        bounds[i] = max(bounds[i], kl_alone(ground, nodes[i]))
+    result[:] = np.inf
+    while True:
+        i = int(np.argmin(bounds))
+        if bounds[i] > best + TIE or bounds[i] == np.inf:
+            return result
+        result[i] = _kl_of(ground, room, nodes[i])
+        best, bounds[i] = min(best, result[i]), np.inf
