@@ -14,6 +14,7 @@ from jali.principles.base import Principle
 from jali.principles.rules import Rules, rules_of
 from jali.risk.attacks.known import Known
 from jali.risk.attacks.replay import People
+from jali.search.lattice.compiled import work_of_rules
 
 if TYPE_CHECKING:
     from jali.kernels.judge import Desk, Work
@@ -168,18 +169,7 @@ def _laid_out(
     states = [
         State(value.copy(), n.copy(), fails.copy(), failing.copy(), np.zeros(1, dtype=np.int64)) for _ in range(CHAINS)
     ]
-    return ground, states, _work(rules), [_desk(rules) for _ in range(CHAINS)]
-
-
-def _work(rules: Rules) -> Work:
-    """The rules as the kernel that judges takes them; it looks at nothing else."""
-    from jali.kernels.judge import Work
-
-    none, empty = np.zeros((1, 1), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    place = np.zeros((1, 1), dtype=np.int32)
-    return Work(
-        none, none, place, none, none, rules.rule, rules.bound, rules.counted, rules.reference, empty, empty, empty
-    )
+    return ground, states, work_of_rules(rules), [_desk(rules) for _ in range(CHAINS)]
 
 
 def _desk(rules: Rules) -> Desk:
