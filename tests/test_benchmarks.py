@@ -18,6 +18,7 @@ SMALL = {
     "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches(); angel.transparent_speed()",
     "marginals": "marginals.run()",
     "search": "search.COLUMNS, search.ROWS, search.TEXTS = 5, 500, (50, 100); search.run()",
+    "lattice": "lattice.RUNS = lattice.TIMES = 1; lattice.run()",
     "attackers": "attackers.ROWS = 3000; attackers.LIMIT = 2.0; attackers.run()",
 }
 

@@ -26,6 +26,7 @@ from jali.releases.base import Release
 from jali.releases.generalized import Generalized
 from jali.risk.attacks.replay import People
 from jali.search.gate import Trace, recorded
+from jali.search.lattice.compiled import work_of_rules
 from jali.search.lattice.costs import Costing
 from jali.search.lattice.lattice import Lattice, below
 from jali.search.lattice.tally import Levels
@@ -376,16 +377,7 @@ def _laid_out(
     )  # fmt: skip
     fails, failing = np.zeros(len(parts), dtype=bool), np.zeros(int(clause.max()) + 1, dtype=np.int64)
     true = State(value, n, fails, failing, np.zeros(1, dtype=np.int64))
-    return ground, [deepcopy(true) for _ in range(CHAINS)], _work(rules), [_desk(rules) for _ in range(CHAINS)]
-
-
-def _work(rules: Rules) -> Work:
-    """The rules as the kernel that judges takes them; it looks at nothing else."""
-    from jali.kernels.judge import Work
-
-    none, empty = np.zeros((1, 1), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    judged = rules.rule, rules.bound, rules.counted, rules.reference
-    return Work(none, none, none.astype(np.int32), none, none, *judged, empty, empty, empty)
+    return ground, [deepcopy(true) for _ in range(CHAINS)], work_of_rules(rules), [_desk(rules) for _ in range(CHAINS)]
 
 
 def _desk(rules: Rules) -> Desk:

@@ -43,7 +43,7 @@ class CompiledLattice:
         self.rules, self.judged, self.least, self.sizes_alone = rules, judged, least, sizes_alone
         self.column, self.distinct = _needed(rules, judged)
         self.room = self._room()
-        self.work, self.desk = _work(rules), _desk(rules)
+        self.work, self.desk = work_of_rules(rules), _desk(rules)
 
     # -- what the kernels work on ------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ def _n_log_n(amount: Floats) -> float:
     return dot(amount, np.log(np.maximum(amount, 1.0)))
 
 
-def _work(rules: Rules) -> Work:
+def work_of_rules(rules: Rules) -> Work:
     """The rules as the kernel that judges takes them; it looks at nothing else."""
     from jali.kernels.judge import Work
 
