@@ -147,15 +147,22 @@ def run(jobs: tuple[tuple[int, str, str], ...] = JOBS) -> None:
 
 def _file(folder: Path, rows: int, form: str) -> Path:
     """The census in a file of its own."""
+    import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
     import jali
 
     path = folder / f"census-{rows}.{form}"
-    if not path.exists():
-        table = jali.datasets.census(rows=rows, seed=0).frame("arrow")
-        (pacsv.write_csv if form == "csv" else pq.write_table)(table, path)
+    if path.exists():
+        return path
+    table = jali.datasets.census(rows=rows, seed=0)
+    schema = pa.schema([(column.name, column.values.type) for column in table.columns])
+    with pacsv.CSVWriter(path, schema) if form == "csv" else pq.ParquetWriter(path, schema) as writer:
+        for begin in range(0, rows, 1 << 20):  # so that the largest table needs little memory
+            codes = [pa.array(column.codes[begin : begin + (1 << 20)]) for column in table.columns]
+            columns = [column.values.take(own) for column, own in zip(table.columns, codes, strict=True)]
+            writer.write_table(pa.table(columns, schema=schema))
     return path
 
 
