@@ -24,6 +24,7 @@ from jali.principles.counts import dense
 from jali.releases.base import Release
 from jali.releases.marginals import promise_of
 from jali.reports import published
+from jali.reports.decision import ranked
 from jali.reports.material import Material, Missing, attempt
 from jali.reports.page import SECTIONS, Report
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups, worst_of
@@ -270,6 +271,67 @@ def test_where_a_column_stands_is_told_table_by_table_and_marginal_by_marginal(r
         levels = [own[chain.name] for own, _ in release.marginals if chain.name in own]
         assert all(f"{chain.like(level)} in marginal" in told for level in levels)
         assert levels or f"{chain.name}</th><td>quasi-identifier</td><td>in no marginal" in told
+
+
+def test_the_sign_off_of_the_public_edition_is_blank_and_that_of_the_private_is_not(
+    releases: Any, tmp_path: Path
+) -> None:
+    """Whoever decides fills it in: nothing of it stands in a page that others make from the same files."""
+    folder = releases["suppressed"].save(tmp_path / "out")
+    pages = [jali.report(folder).html, jali.report(folder, GIVEN["suppressed"][1], decided={"by": "Ada"}).html]
+    told = [
+        ["".join(part.itertext()) for part in well_formed(page).iter("span") if part.get("class") == "sign-line"]
+        for page in pages
+    ]
+    assert len(told[0]) == len(told[1]) == 7
+    assert not any(told[0])
+    assert "Ada" in told[1]
+    with pytest.raises(InputError, match="private edition"):
+        jali.report(folder, decided={"by": "Ada"})
+    with pytest.raises(InputError, match="by"):
+        jali.report(folder, GIVEN["suppressed"][1], decided={"bye": "Ada"})
+
+
+def test_two_releases_side_by_side_are_a_function_of_both(releases: Any, tmp_path: Path) -> None:
+    """Well formed, the same from the files, each with its own verdict; and a threshold is shown for both."""
+    table = GIVEN["generalized"][1]
+    two = [releases["generalized"], releases["marginals"]]
+    folders = [release.save(tmp_path / str(i)) for i, release in enumerate(two)]
+    page = jali.report(two)
+    assert page.html == jali.report(folders).html
+    tree = well_formed(page.html)
+    assert [part.get("id") for part in tree.iter("section")] == ["verdict", "differs", "gained"]
+    assert len(page.verdicts) == 2
+    assert [v.decision for v in page.verdicts] == [jali.report(one).verdict.decision for one in two]
+    assert page.verdict is page.verdicts[0]
+    assert "KL-divergence" not in page.html
+    assert "KL-divergence" in jali.report(two, table).html
+    with pytest.raises(InputError, match="one release or two"):
+        jali.report([])
+
+
+def test_a_column_that_shows_nothing_is_said_to_be_not_published(releases: Any) -> None:
+    """No even bars are drawn for what every row shows as *."""
+    table = made_of(people())
+    release = jali.generalize(table, [jali.KAnonymity(5)], levels={"age": 1, "city": 1})
+    for page in (jali.report(release).html, jali.report(release, table).html):
+        cards = [part for part in well_formed(page).iter("div") if part.get("class") == "card"]
+        shown = {card.find("h3").text: card for card in cards}
+        assert "Not published" in "".join(shown["city"].itertext())
+        assert not list(shown["city"].iter("figure"))
+        assert list(shown["age"].iter("figure"))
+
+
+def test_what_was_lost_is_ranked(releases: Any) -> None:
+    """The most first; nothing is lost in a release that shows everything; and nothing is said without the original."""
+    table = made_of(people())
+    release = jali.generalize(table, [jali.KAnonymity(5)], levels={"age": 2, "city": 1})
+    lost = [one.lost for one in ranked(Material(release, table))]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[0] == 1
+    exact = jali.generalize(table, [jali.KAnonymity(1)], levels={})
+    assert not [one for one in ranked(Material(exact, table)) if one.lost > 1e-9]
+    assert ranked(Material(release)) == []
 
 
 def test_the_public_edition_takes_no_original(releases: Any) -> None:

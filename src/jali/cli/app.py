@@ -211,7 +211,7 @@ def app() -> None:
     """Publish tables about people without exposing anybody.
 
     Start with `jali demo`, or with `jali init DATA.csv`. Exit codes: 0 fine, 1 could not, 2 wrong input, 3 a promise is
-    broken.
+    broken or a policy not met.
     """
 
 

@@ -39,7 +39,7 @@ def banner(m: Material) -> Html:
     shown = [*drivers[:NAMED], *([f"and {many(rest, 'more threshold')}"] if rest > 0 else [])]
     why = bullets([sentence(text) for text in shown]) if shown else element(
         "p", f"All {len(found.judged)} thresholds of the policy were judged and are met.")  # fmt: skip
-    under = element("p", f"Policy: {m.policy.preset}. ", element("a", "Why, and what can be done", href="#verdict"))
+    under = element("p", f"Policy: {m.under}. ", element("a", "Why, and what can be done", href="#verdict"))
     return element("div", "\n", joined([says, why, under]), "\n", class_=f"verdict {found.decision}")
 
 
@@ -58,7 +58,7 @@ def decision(m: Material) -> Section:
         right += [element("h3", "What analysts lost most"), bullets([sentence(text) for text in texts])]
     rows = [(one.name, one.limit or "–", one.found, JUDGED[one.outcome]) for one in m.verdict.judged]
     table = html_table(
-        ("Threshold", "At most", "Found", "Judged"), rows, caption=f"Policy “{m.policy.preset}”", named=True
+        ("Threshold", "At most", "Found", "Judged"), rows, caption=f"Policy “{m.verdict.policy.preset}”", named=True
     )
     assumed = [element("h3", "These are the assumptions"), bullets([sentence(text) for text in _assumed(m)])]
     columns = ([*left, *assumed], [*right, table]) if left else (right, [table, *assumed])
@@ -69,7 +69,7 @@ def decision(m: Material) -> Section:
 def _flag(m: Material, one: Judged) -> Html:
     kind = one.outcome.replace(" ", "-")
     told = [element("b", f"{JUDGED[one.outcome].split()[0]} ", sentence(one.told))]
-    costs = what_it_costs(m.frontier, m.policy.to_dict(), one)
+    costs = what_it_costs(m.frontier, m.verdict.policy.to_dict(), one)
     if one.do:
         told.append(element("span", sentence(f"what you can do: {one.do}")))
     return element("li", *told, *(element("span", text) for text in costs), class_=kind)
@@ -266,7 +266,7 @@ def signoff(m: Material) -> Section:
     told = dict(m.decided) if private else {}
     rows = [
         ("SHA-256 of manifest.json", told.get("digest", "")),
-        ("Policy", m.policy.preset if private else ""),
+        ("Policy", m.verdict.policy.preset if private else ""),
         ("Verdict of this page", m.verdict.sentence if private else ""),
         ("Decision", told.get("decision", "")),
         ("Decided by", told.get("by", "")),

@@ -21,7 +21,7 @@ from jali.risk.attacks.attacks import attacks
 from jali.risk.attacks.scene import Attack, Gallery
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
-from jali.risk.policy import PRESETS, Policy
+from jali.risk.policy import Policy, policy_of
 from jali.risk.verdict import Verdict, verdict
 
 VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -57,7 +57,7 @@ class Material:
     release: Release
     original: Table | None = None
     public_table: Table | None = None  # what presence is judged beside
-    policy: Policy = PRESETS["public"]
+    policy: Policy | None = None  # None where none was named: then it is the strictest preset
     attacked: Gallery | bool = False  # attacks that were tried before, or whether the longest is tried too
     frontier: Mapping[str, Any] | None = None  # what other ways to publish cost, as `Frontier.to_dict` says
     decided: Mapping[str, str] = field(default_factory=dict)  # what the holder says for the sign-off
@@ -116,7 +116,13 @@ class Material:
     def verdict(self) -> Verdict:
         """Whether it may be published under the policy."""
         known = None if isinstance(self.audit, Missing) else self.audit
-        return verdict(self.policy, known, self.release, self.attacks)
+        return verdict(policy_of(self.policy), known, self.release, self.attacks)
+
+    @property
+    def under(self) -> str:
+        """The name of the policy, and whether somebody named it."""
+        told = policy_of(self.policy).preset
+        return told if self.policy is not None else f"{told}, the strictest preset, since none was named"
 
     @cached_property
     def estimate(self) -> Any:

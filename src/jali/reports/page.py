@@ -109,7 +109,7 @@ def report(
         raise InputError("a report is about one release or two", got=str(len(given)), do="name one or two")
     if original is None and (attacks or frontier is not None or decided):
         raise InputError("attacks, frontier and decided are for the private edition", do="pass the original too")
-    asked = policy_of(policy), attacks, _costs(frontier), _said(decided)
+    asked = None if policy is None else policy_of(policy), attacks, _costs(frontier), _said(decided)
     every = [_material(one, original, public_table, asked) for one in given]
     edition: Edition = "public" if original is None else "private"
     found = every[0].release
@@ -208,7 +208,7 @@ def _thresholds(one: Material, other: Material) -> Html:
         (name, *(f"{decision.JUDGED[own[name].outcome]}: {own[name].found}" if name in own else "–" for own in judged))
         for name in dict.fromkeys([*judged[0], *judged[1]])
     ]
-    caption = f"Policy “{one.policy.preset}”"
+    caption = f"Policy “{one.verdict.policy.preset}”"
     return html_table(("Threshold", "A", "B"), rows, caption=caption, named=True)
 
 
