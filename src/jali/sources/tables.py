@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,11 +12,13 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jali.core.files import content, drained, is_regular
 from jali.encoding import values as v
+from jali.encoding.builders import suppress
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
@@ -101,6 +104,54 @@ def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | No
     roles.check(file.header)
     table = file.columns([column for column, _ in roles.named()])
     return assemble(table, roles, known=file.header, origin="arrow", infer=True)
+
+
+def whole(source: Any, *, separator: str | None = None, encoding: str | None = None, **roles: Any) -> Table:
+    """A file or frame with all its columns that have names, before anybody has said what they are for.
+
+    Each is a quasi-identifier that is kept or hidden.
+    """
+    if isinstance(source, (str, Path)):
+        names = _header(path_of(source), separator, encoding)
+        every = dict.fromkeys(names, suppress())
+        table_of = read(source, quasi=every, separator=separator, encoding=encoding, **roles)
+        if not _is_parquet(path_of(source)):
+            _refuse_values_as_names(source, table_of)
+        return table_of
+    known = _names(source)
+    names = list(nw.from_native(source).collect_schema().names()) if known is None else known
+    return table(source, quasi=dict.fromkeys((name for name in names if name), suppress()), **roles)
+
+
+_LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
+
+
+def _header(path: Path, separator: str | None, encoding: str | None) -> list[str]:
+    """The column names of a file, from its schema or its first line; an InputError where that looks like a row."""
+    if not path.is_file():  # a pipe cannot be read again
+        raise InputError(f"no file {path}", do="name a CSV or Parquet file")
+    if _is_parquet(path):
+        return [name for name in parquet_columns(path) if name]
+    names = [name for name in Delimited.opened(str(path), path, separator, encoding).header if name]
+    if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names):
+        raise _nameless(path)
+    return names
+
+
+def _refuse_values_as_names(path: object, read: Table) -> None:
+    """Raise InputError where a name is also a value of its column: then the first line is a person's row."""
+    if any(pc.index(column.labels, column.name).as_py() >= 0 for column in read.columns):
+        raise _nameless(path)
+
+
+def _nameless(path: object) -> InputError:
+    do = "add a first line with a name of its own for each column"
+    return InputError(f"the first line of {path} does not look like column names", do=do)
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as start:
+        return start.read(4) == b"PAR1"
 
 
 _COUNT = "rows counted by jali"
