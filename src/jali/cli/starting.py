@@ -84,8 +84,7 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
         click.echo(text, nl=False)
         return
     put_content(output, text, overwrite=overwrite)
-    doubts = sum(not column.sure for column in found.columns)
-    shared.note(f"wrote {output}: see the {doubts} lines marked # check, then run jali publish {output}")
+    shared.note(f'wrote {output}: see what is marked "# check" in it, then run jali publish {output}')
 
 
 # -- the job -------------------------------------------------------------------------------------------------------

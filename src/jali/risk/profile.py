@@ -38,6 +38,8 @@ QUASI = 12
 SENSITIVE = 4
 NODES = 5_000
 """Up to this number of combinations of levels a suggested job generalizes; beyond it partitions."""
+SHARED = 0.1
+"""Columns with fewer values for each row than this can say the same; others do so by chance, where all are unique."""
 SHOWN = 10
 """Sets of columns that a text names; `to_dict` has them all."""
 EXAMPLES = 3
@@ -245,6 +247,7 @@ class _Making:
         for at, name in enumerate(order):
             for other in order[:at]:
                 alike = alone[name].distinct == alone[other].distinct and self.found[other].role == "quasi"
+                alike &= alone[name].distinction < SHARED
                 both = [self.coded[name], self.coded[other]]
                 if alike and spread(both, self.everybody).distinct == alone[name].distinct:
                     reason = f"it says the same as {other}"

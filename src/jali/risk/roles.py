@@ -46,6 +46,8 @@ def facts_of(column: Column, everybody: Everybody) -> Facts:
     occurs = np.flatnonzero(rows[:known])
     people = everybody.count(np.flatnonzero(column.codes < known))
     values = column.values.take(pa.array(occurs))
+    if v.kind_of(values) == "text" and v.kind_of(dated := v.inferred(values)) == "date":
+        values = dated  # a frame may hold dates as texts, and dates() reads them
     return Facts(column.name, values, rows[occurs], int(rows[known:].sum()), people, bool((rows[occurs] > 1).any()))
 
 
@@ -80,11 +82,12 @@ _SENSITIVE = {
     "terapia doenca ziekte smok* alcohol viral creatinine hemoglobin insulin diabetes diabetic asthma hypertension "
     "stroke todesursache cause causa health gesundheit* sante salud overdose injury blutdruck blutgruppe tension "
     "imc genotype dna gene rauch* gravidanza readmitted comorbid* vaccin* impf* apgar tobacco gluc chol",
-    "money": "inctot incwage hhincome faminc income incomes salary salaries wage wages earnings earning pay debt* loan* credit* balance wealth "
-    "capital gain loss tax rent charges charge cost costs amount bonus einkommen gehalt lohn schulden vermogen "
-    "vermoegen kredit* miete revenu revenus salaire* dette* patrimoine ingreso* salario* sueldo deuda* renta "
-    "reddito stipendio inkomen salaris pension expenditure spending spend umsatz verdienst nettoeinkommen "
-    "bruttogehalt remuneration compensation price fare payment default solde loyer saldo poverty",
+    "money": "inctot incwage hhincome faminc income incomes salary salaries wage wages earnings earning pay debt* "
+    "loan* credit* balance wealth capital gain loss tax rent charges charge cost costs amount bonus einkommen "
+    "gehalt lohn schulden vermogen vermoegen kredit* miete revenu revenus salaire* dette* patrimoine ingreso* "
+    "salario* sueldo deuda* renta reddito stipendio inkomen salaris pension expenditure spending spend umsatz "
+    "verdienst nettoeinkommen bruttogehalt remuneration compensation price fare payment default solde loyer saldo "
+    "poverty",
     "beliefs or orientation": "religion* religious party vote voted political politics politik union konfession "
     "partei gewerkschaft parti syndicat religione partido sindicato orientation sexual* belief opinion orientacion",
     "crime": "crime* offense* offence* conviction* arrest* sentence* straftat* delikt* urteil infraction* delito* "
@@ -96,19 +99,19 @@ _SENSITIVE = {
 _QUASI = {
     "date": "date dates datum fecha data day tag dia year jahr annee ano anno month monat mois mes admission* "
     "discharge* aufnahme* entlassung* ingresso alta sortie entree",
-    "place": "statefip countyfip bpl city town village county state province region district municipality country residence ort wohnort "
-    "stadt gemeinde kreis landkreis bundesland land ville commune departement pays ciudad municipio provincia pais "
-    "comune regione cidade bairro neighborhood neighbourhood borough ward tract fips nuts location place lugar lieu "
-    "birthplace metro msa puma area stadtteil bezirk quartier barrio colonia canton kanton localidad poblacion "
-    "woonplaats gemeente urban rural hospital clinic clinique krankenhaus klinik station hopital facility site "
-    "center centre zentrum store",
+    "place": "statefip countyfip bpl city town village county state province region district municipality country "
+    "residence ort wohnort stadt gemeinde kreis landkreis bundesland land ville commune departement pays ciudad "
+    "municipio provincia pais comune regione cidade bairro neighborhood neighbourhood borough ward tract fips nuts "
+    "location place lugar lieu birthplace metro msa puma area stadtteil bezirk quartier barrio colonia canton "
+    "kanton localidad poblacion woonplaats gemeente urban rural hospital clinic clinique krankenhaus klinik station "
+    "hopital facility site center centre zentrum store",
     "origin": "nationality citizenship citizen ethnicity ethnic race native immigrant staatsangehorigkeit "
     "staatsangehoerigkeit nationalitat nationalitaet herkunft* nationalite nacionalidad etnia raza origine origin "
     "hispanic tribe caste migrationshintergrund nazionalita nationaliteit language sprache langue idioma lengua "
     "muttersprache",
-    "family": "marst nchild hhtype relate marital married familienstand civil matrimonial household hh haushalt* menage hogar children child "
-    "kids kinder kinderzahl enfants hijos dependents dependants relationship famsize family siblings parents stato "
-    "conyugal",
+    "family": "marst nchild hhtype relate marital married familienstand civil matrimonial household hh haushalt* "
+    "menage hogar children child kids kinder kinderzahl enfants hijos dependents dependants relationship famsize "
+    "family siblings parents stato conyugal",
     "education": "education educ degree school schooling university college bildung* schulabschluss abschluss "
     "diplome etudes estudios escolaridad escolar istruzione qualification literacy studium studiengang course "
     "programme program major faculty fakultat schule ecole escuela universidad classroom",
@@ -199,6 +202,8 @@ def _identifier(facts: Facts, words: set[str]) -> Suggestion | None:
         return Suggestion("identifier", why.reason, topic=why.kind)
     flag = len(facts.values) <= 2 and facts.people >= 10
     dropped = None if flag or kind in ("boolean", "date") or words & _ABOUT_NONE else _topic(words, _DROPPED)
+    if kind == "text" and not flag and words in ({"first"}, {"last"}, {"middle"}):
+        dropped = "name"
     if dropped is not None and not (dropped == "record number" and len(facts.values) < facts.people / 20):
         return Suggestion("identifier", f"its name is that of a {dropped}", topic=dropped)
     if kind == "text" and _share(facts.values, r"(?i)^(https?://|www\.)\S+$") > 0.5:
@@ -251,7 +256,7 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
     reason = f"nobody should learn it: {topic}"
     kind, distinct = v.kind_of(facts.values), len(facts.values)
     if distinct == 1:
-        what = f"{reason}; only one value is known, and no promise can hide it from who is known to have one"
+        what = f"{reason}; only one value is known: if an empty cell means another one, write it into the file"
         return Suggestion("left out", what, sure=False, topic=topic)
     close = suspicion(facts.name, facts.values, facts.people)
     if close is not None or v.needless_digits(facts.values):
@@ -277,7 +282,7 @@ def _fitting(facts: Facts, words: set[str]) -> Builder:
     if kind == "number" and _has(words, _STRONG["age"]) and v.is_whole(facts.values):
         found = v.numbers(facts.values)
         if found is not None and found.min() >= 0 and found.max() < 120 and found.max() > 20:
-            return bands(5, 10, 20, 40, low=0, high=119)
+            return bands(5, 10, 20, 40, low=0, high=119, top=90 if found.max() >= 90 else None)
     if _has(words, _STRONG["postal code"]) and _share(v.texts(facts.values), r"^[0-9]{4,6}$") == 1:
         return prefix(3, 2, 1)
     topic = _topic(words, _STRONG) or _topic(words, _QUASI)
