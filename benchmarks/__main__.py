@@ -18,6 +18,7 @@ from benchmarks import (
     profile,
     quality,
     report,
+    roles,
     search,
     transparency,
 )
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "presence": presence.run,
     "decoding": decoding.run,
     "search": search.run,
+    "roles": roles.run,
     "transparency": transparency.run,
 }
 

@@ -6,7 +6,6 @@ The files have the traits of real ones; everybody in them is invented.
 from __future__ import annotations
 
 import csv
-import json
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -31,7 +31,7 @@ def profile(
     *, data: Path, output: Path | None, person: str | None, overwrite: bool, as_json: bool, show_values: bool,
     **reading: Any,
 ) -> None:  # fmt: skip
-    """Say what a table tells about its people before anything is published.
+    """Say what a table tells about its people, before it is published.
 
     Of every column of DATA: its kind, its values, how far it singles people out, its likely role and hierarchy; the
     smallest sets of columns that make people unique; what HIPAA's Safe Harbor and the GDPR's supervisors ask. All of it
@@ -73,6 +73,8 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
     """
     import jali
 
+    if not data.is_file():  # a pipe cannot be read again when the job is run
+        raise InputError(f"no file {data}", do="name a CSV or Parquet file")
     to_stdout = str(output) == "-"
     if not to_stdout:
         shared.reserve_file(output, overwrite=overwrite)
@@ -92,11 +94,12 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
 
 def job_text(made: Profile, source: str, name: str) -> str:
     """A job for the table of a profile, as the text of a TOML file that runs as it is."""
-    from jali.risk.profile import NODES
+    from jali.risk.profile import LATTICE, NODES
 
     if not made.of_role("quasi"):
         raise InputError("no column can be published", do="see jali profile for the reasons")
-    method = "generalize" if made.nodes <= NODES else "partition"
+    few = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE
+    method = "generalize" if few else "partition"
     parts = [
         f"# A job for jali. It runs as it is:  jali publish {name}\n"
         "# jali guessed what each column is from its name and values; the lines marked # check are doubtful.\n",
@@ -116,7 +119,7 @@ def job_text(made: Profile, source: str, name: str) -> str:
 _METHOD = {
     "generalize": '[generalize]\nmetric = "kl"        # or "discernibility", "average", "height", "loss"\n'
     "suppress = 0.05      # the share of rows that may be shown as *\n",
-    "partition": '[partition]\nmode = "strict"      # groups follow the people: there are too many levels for a search\n',
+    "partition": '[partition]\nmode = "strict"      # groups follow the people, since there are too many levels\n',
 }
 
 

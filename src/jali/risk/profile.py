@@ -36,8 +36,8 @@ from jali.sources.tables import whole
 QUASI = 12
 """So many quasi-identifiers a suggested job has at most: with more, groups of people hardly share anything."""
 SENSITIVE = 4
-NODES = 5_000
-"""Up to this number of combinations of levels a suggested job generalizes; beyond it partitions."""
+NODES, LATTICE = 5_000, 8
+"""Up to this number of combinations of levels, and of columns, a suggested job generalizes; beyond it partitions."""
 SHARED = 0.1
 """Columns with fewer values for each row than this can say the same; others do so by chance, where all are unique."""
 SHOWN = 10
