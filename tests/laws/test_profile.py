@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -241,3 +242,51 @@ def test_a_table_without_quasi_identifiers_gets_one() -> None:
     made = jali.profile(pa.table({"diagnosis": ["a", "b", "c", "d"] * 10}))
     assert [column.name for column in made.of_role("quasi")] == ["diagnosis"]
     assert not made["diagnosis"].sure
+
+
+KINDS: list[st.SearchStrategy[Any]] = [
+    st.none(), st.integers(-(2**40), 2**40), st.integers(0, 3), st.floats(-1e9, 1e9), st.booleans(),
+    st.text(max_size=6), st.sampled_from(["a", "b"]), st.dates(),
+]  # fmt: skip
+NAMES = st.one_of(
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8),
+    st.sampled_from(["id", "name", "age", "income", "weight", "zip", "date", "hiv"]),
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pa.Table:
+    """Frames with any names, each column of one kind or empty."""
+    rows = draw(st.integers(1, 12))
+    columns = {}
+    for name in draw(st.lists(NAMES, min_size=1, max_size=5, unique=True)):
+        cells = st.one_of(st.none(), draw(st.sampled_from(KINDS)))
+        columns[name] = pa.array(draw(st.lists(cells, min_size=rows, max_size=rows)))
+    return pa.table(columns)
+
+
+@given(frames())
+def test_every_table_has_a_profile_and_a_job_that_can_be_loaded(frame: pa.Table) -> None:
+    """Whatever the columns are called; each has one role, and the job names those that are published."""
+    from jali.job import Job
+
+    made = jali.profile(frame)
+    assert [column.name for column in made.columns] == frame.column_names
+    assert repr(made)
+    assert made._repr_html_()
+    if not made.of_role("quasi"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder, "job.toml")
+        job.write_text(job_text(made, "data.csv", job.name), encoding="utf-8")
+        loaded = Job.load(job)
+    assert list(loaded.quasi) == [column.name for column in made.of_role("quasi")]
+    assert list(loaded.identifier) == [column.name for column in made.of_role("identifier")]
+
+
+def test_columns_that_cannot_be_published_are_said_and_not_read() -> None:
+    frame = pa.table({"age": [30, 31, 30], "seen": pa.array([[1], [2], None]), "blob": pa.array([b"a", b"b", b"c"])})
+    made = jali.profile(frame)
+    assert made.unread == ("seen", "blob")
+    assert "seen, blob" in repr(made)
+    assert '"blob"' in job_text(made, "data.csv", "job.toml")

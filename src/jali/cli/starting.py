@@ -13,6 +13,7 @@ import click
 from jali.cli import shared
 from jali.cli.shared import PATH
 from jali.core.files import put_content
+from jali.core.text import printable
 from jali.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,9 +144,10 @@ def _left_out(made: Profile) -> str:
     """Columns that the job does not name, as comments."""
     more = [(column, "a table has one such column") for column in made.of_role("weights")[1:]]
     columns = [*((column, column.reason) for column in made.of_role("left out")), *more]
-    if not columns:
+    if not columns and not made.unread:
         return ""
-    lines = (f"#     {quoted(column.name)}  # {reason}  # check" for column, reason in columns)
+    lines = [f"#     {quoted(column.name)}  # {_plain(reason)}  # check" for column, reason in columns]
+    lines += [f"#     {quoted(name)}  # values that jali cannot publish" for name in made.unread]
     return "# Not named and not published:\n" + "\n".join(lines) + "\n"
 
 
@@ -154,7 +156,12 @@ def _lines(columns: Iterable[tuple[ColumnProfile, str]]) -> str:
 
 
 def _comment(column: ColumnProfile) -> str:
-    return f"# {column.reason}" + ("" if column.sure else "  # check")
+    return f"# {_plain(column.reason)}" + ("" if column.sure else "  # check")
+
+
+def _plain(text: str) -> str:
+    """A text that fits into a comment: a reason may name a column, and a name may have a line break."""
+    return " ".join(printable(text).split())
 
 
 def quoted(text: str) -> str:

@@ -30,7 +30,7 @@ from jali.errors import InputError, nearest_hidden, path_of
 from jali.releases.store import within_release
 from jali.risk import roles
 from jali.risk.roles import Facts, Role, Suggestion, facts_of
-from jali.risk.uniques import Coded, Everybody, Spread, Uniques, certainty, minimal_uniques, spread
+from jali.risk.uniques import SHOWN, Coded, Everybody, Spread, Uniques, certainty, minimal_uniques, share_of, spread
 from jali.sources.tables import whole
 
 QUASI = 12
@@ -40,8 +40,6 @@ NODES, LATTICE = 5_000, 8
 """Up to this number of combinations of levels, and of columns, a suggested job generalizes; beyond it partitions."""
 SHARED = 0.1
 """Columns with fewer values for each row than this can say the same; others do so by chance, where all are unique."""
-SHOWN = 10
-"""Sets of columns that a text names; `to_dict` has them all."""
 EXAMPLES = 3
 
 
@@ -96,6 +94,7 @@ class Profile:
     gdpr: tuple[Finding, ...]
     nodes: int = 1  # combinations of the levels of the quasi-identifiers
     reading: Mapping[str, str] = field(default_factory=dict)  # options with which the file was read
+    unread: tuple[str, ...] = ()  # columns that jali cannot publish: lists, bytes, columns without a name
 
     def of_role(self, role: Role) -> tuple[ColumnProfile, ...]:
         """The columns of a likely role; quasi-identifiers in the order of their rank, others in that of the table."""
@@ -122,6 +121,7 @@ class Profile:
             "certain": dict(self.certain),
             "safe_harbor": [vars(one) for one in self.safe_harbor],
             "gdpr": [vars(one) for one in self.gdpr],
+            "unread": self.unread,
         }
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -140,21 +140,22 @@ class Profile:
 
 
 def profile(
-    source: Any, *, person: str | None = None, show_values: bool = False, separator: str | None = None,
-    encoding: str | None = None,
+    source: Any, *, person: str | None = None, types: Mapping[str, v.Kind] | None = None, show_values: bool = False,
+    separator: str | None = None, encoding: str | None = None,
 ) -> Profile:  # fmt: skip
     """What a table tells about its people, and what each column is likely for: a file, a frame, or a jali table.
 
     `person` names the column that says whose row it is; without it, an identifier that several rows share is taken.
-    `show_values` adds frequent values of each column. Figures count people, and a missing value as a value.
+    `types` are the kinds of columns, as in `jali.read`; `show_values` adds frequent values of each. Figures count
+    people, and a missing value as a value.
     """
     reading = {name: given for name, given in (("separator", separator), ("encoding", encoding)) if given is not None}
-    table = source if isinstance(source, Table) else whole(source, **reading)
+    table = source if isinstance(source, Table) else whole(source, **reading, types=types)
     names = [column.name for column in table.columns]
     if person is not None and person not in names:
         raise InputError(f'person: no column "{person}" in the table', do=nearest_hidden(person, names))
     made = _Making.of(table, person)
-    return replace(made.profile(show_values=show_values), reading=reading)
+    return replace(made.profile(show_values=show_values), reading=reading, unread=tuple(filter(None, table.unnamed)))
 
 
 # -- how it is made ------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class _Making:
         self._leave_out_twins(order, alone)
         self._leave_out(order)
         quasi = [name for name in order if self.found[name].role == "quasi"]
-        recipes = {name: roles.recipe_of(self.facts[name], self._builder(name)) for name in quasi}
+        recipes = {name: roles.recipe_of(self.facts[name], self.found[name].builder) for name in quasi}
         nodes = 1
         for _, levels in recipes.values():
             nodes *= levels
@@ -226,11 +227,6 @@ class _Making:
 
     def _of(self, role: Role) -> list[str]:
         return [name for name, said in self.found.items() if said.role == role]
-
-    def _builder(self, name: str) -> Any:
-        builder = self.found[name].builder
-        assert builder is not None  # every quasi-identifier has one
-        return builder
 
     def _require_one_quasi(self, alone: Mapping[str, Spread]) -> None:
         """Make the column that tells people apart least a quasi-identifier where none is, since a job needs one."""
@@ -270,9 +266,14 @@ class _Making:
             kept = [n for n in names if self.found[n].role not in ("identifier", "left out", "person")]
             answer = "nothing found"
             if names:
-                answer = "found; the job does not publish it" if not kept else "found; the job shows it in coarser form"
+                answer = (
+                    "found; a first job does not publish it" if not kept else f"found; a first job publishes {_PARTLY}"
+                )
             findings.append(Finding(f"({one.letter}) {one.title}", tuple(names), answer))
         return tuple(findings)
+
+
+_PARTLY = "it, more coarsely where the promises need that, which may be less than this class asks for"
 
 
 def _person(facts: Mapping[str, Facts], found: Mapping[str, Suggestion]) -> str | None:
@@ -306,10 +307,10 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
     """
     quasi = tuple(column.name for column in made.of_role("quasi"))
     named = tuple(column.name for column in made.columns if column.role in ("identifier", "person"))
-    few = [f"{_share(n, made.people)} by at most {size}" for size, n in enumerate(made.uniques.by_size, 1)]
+    few = [f"{share_of(n, made.people)} by at most {size}" for size, n in enumerate(made.uniques.by_size, 1)]
     single = f"people who are unique by the columns that others may know: {'; '.join(few)}; " if few else ""
-    single += f"{_share(made.together.unique, made.people)} by all {len(quasi)} together"
-    link = f"{listed(named)} would tie the rows to other tables" if named else "no column looks like an identifier"
+    single += f"{share_of(made.together.unique, made.people)} by all {len(quasi)} together"
+    link = f"columns that tie rows to other tables: {listed(named)}" if named else "no column looks like an identifier"
     if made.people < made.rows:
         link += f"; people have {made.rows / made.people:.1f} rows on average, which tell more together than each alone"
     told = [f"{name} of {percent(share)}" for name, share in made.certain.items()]
@@ -323,10 +324,6 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
     )
 
 
-def _share(people: int, everybody: int) -> str:
-    return f"{people:,} ({percent(people / everybody)})"
-
-
 # -- how it shows itself -------------------------------------------------------------------------------------------
 
 _HEADER = ("column", "kind", "values", "missing", "unique", "separation", "role")
@@ -338,13 +335,15 @@ def _parts(made: Profile) -> Iterable[tuple[str, str]]:
     yield "", f"Profile: {made.rows:,} rows, {made.people:,} people, {len(made.columns)} columns"
     yield "Columns", "\n".join(f"  {line}" for line in aligned([_HEADER, *rows], left=(0, 1, 6)))
     yield "Why", "\n".join(f"  {column.name}: {_reason(column)}" for column in made.columns)
-    yield "Who is unique", "\n".join(f"  {line}" for line in _unique_lines(made))
+    if made.unread:
+        yield "Not read, since jali cannot publish such values", f"  {', '.join(made.unread)}"
+    yield "Who is unique", "\n".join(f"  {line}" for line in made.uniques.lines(made.people))
     yield "The three questions of the GDPR's supervisors", "\n".join(f"  {o.title} {_sentence(o)}" for o in made.gdpr)
     found = [f"  {one.title}: {', '.join(one.columns)}: {one.answer}" for one in made.safe_harbor if one.columns]
     yield _HARBOR, "\n".join([*found, f"  {_nothing(made)}"])
 
 
-_HARBOR = "HIPAA Safe Harbor, 45 CFR 164.514(b)(2): by names and values of columns, which proves nothing"
+_HARBOR = "HIPAA Safe Harbor, 45 CFR 164.514(b)(2), as far as names and values of columns tell"
 
 
 def _nothing(made: Profile) -> str:
@@ -371,19 +370,6 @@ def _reason(column: ColumnProfile) -> str:
     return f"{column.reason}{more}{shown}"
 
 
-def _unique_lines(made: Profile) -> list[str]:
-    lines = [
-        f"by at most {size} of {len(made.uniques.searched)} columns: {_share(n, made.people)} people"
-        for size, n in enumerate(made.uniques.by_size, 1)
-    ]
-    lines += [f"{' + '.join(one.columns)}: {one.people:,}" for one in made.uniques.sets[:SHOWN]]
-    if len(made.uniques.sets) > SHOWN:
-        lines.append(f"and {len(made.uniques.sets) - SHOWN:,} further sets of columns")
-    if made.uniques.paired:
-        lines.append(f"of {listed(made.uniques.paired)} pairs alone were searched: there are too many larger sets")
-    return lines
-
-
 def _sections(made: Profile) -> list[Section]:
     rows = [(*_row(column), _reason(column)) for column in made.columns]
     columns = html_table(
@@ -393,8 +379,7 @@ def _sections(made: Profile) -> list[Section]:
         ("columns", "people"), [(" + ".join(one.columns), f"{one.people:,}") for one in made.uniques.sets[: 3 * SHOWN]],
         caption="The smallest sets of columns that make people unique", numbers=(1,),
     )  # fmt: skip
-    many = len(made.uniques.by_size)
-    unique = joined([bullets(_unique_lines(made)[:many] + _unique_lines(made)[many + SHOWN :]), sets])
+    unique = joined([bullets(made.uniques.lines(made.people, sets=False)), sets])
     harbor = html_table(
         ("class", "columns", "answer"), [(one.title, ", ".join(one.columns), one.answer) for one in made.safe_harbor],
         caption=_HARBOR, named=True,

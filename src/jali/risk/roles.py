@@ -320,9 +320,9 @@ def _share(texts: pa.Array, pattern: str) -> float:
     return float(np.mean(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)))
 
 
-def recipe_of(facts: Facts, builder: Builder) -> tuple[Recipe, int]:
-    """What a builder makes of a column, and the number of its levels."""
-    made = _built(facts, builder)
+def recipe_of(facts: Facts, builder: Builder | None) -> tuple[Recipe, int]:
+    """What a builder, keep-or-hide if there is none, makes of a column, and the number of its levels."""
+    made = _built(facts, builder or suppress())
     assert made.recipe is not None  # builders say what they are
     return made.recipe, made.height + 1
 

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, counted
+from jali.core.text import listed, percent
 
 LARGEST = 4
 """Sets of up to this number of columns are searched."""
 WORK = 150_000_000
 """Records that the sets of three and four columns may have together; more columns than that allows are not in them."""
+SHOWN = 10
+"""Sets of columns that a text names; `sets` has them all."""
 _WIDEST = 2**62  # a key must fit into 64 bits
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: its products are spread evenly over the high bits
 _EACH = 20_000  # records that a set costs besides its own
@@ -152,6 +155,25 @@ class Uniques:
             name: sum(score for columns, score in within if name in columns) / total if total else 0.0
             for name in self.searched
         }
+
+    def lines(self, people: int, *, sets: bool = True) -> list[str]:
+        """The figures in words, with the first sets unless they are shown elsewhere; `people` is everybody."""
+        many = len(self.searched)
+        told = [
+            f"by at most {size} of {many} columns: {share_of(n, people)} people"
+            for size, n in enumerate(self.by_size, 1)
+        ]
+        if sets:
+            told += [f"{' + '.join(one.columns)}: {one.people:,}" for one in self.sets[:SHOWN]]
+            told += [f"and {len(self.sets) - SHOWN:,} further sets of columns"] if len(self.sets) > SHOWN else []
+        if self.paired:
+            told.append(f"of {listed(self.paired)} pairs alone were searched: there are too many larger sets")
+        return told
+
+
+def share_of(people: int, everybody: int) -> str:
+    """A number of people with its share of all."""
+    return f"{people:,} ({percent(people / everybody)})"
 
 
 def minimal_uniques(columns: dict[str, Coded], everybody: Everybody, *, work: int = WORK) -> Uniques:

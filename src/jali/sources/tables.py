@@ -85,12 +85,6 @@ def _read_parquet(path: Path, roles: Roles) -> Table:
     return assemble(columns, roles, known=list(schema.names), origin="arrow")
 
 
-def parquet_columns(path: Path) -> list[str]:
-    """The column names of a Parquet file."""
-    with _readable_parquet(path):
-        return list(pq.read_schema(path).names)
-
-
 @contextmanager
 def _readable_parquet(path: Path) -> Iterator[None]:
     try:
@@ -107,20 +101,33 @@ def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | No
 
 
 def whole(source: Any, *, separator: str | None = None, encoding: str | None = None, **roles: Any) -> Table:
-    """A file or frame with all its columns that have names, before anybody has said what they are for.
+    """A file or frame with all its columns that can be read, before anybody has said what they are for.
 
-    Each is a quasi-identifier that is kept or hidden.
+    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read.
     """
     if isinstance(source, (str, Path)):
         names = _header(path_of(source), separator, encoding)
         every = dict.fromkeys(names, suppress())
-        table_of = read(source, quasi=every, separator=separator, encoding=encoding, **roles)
+        found = read(source, quasi=every, separator=separator, encoding=encoding, **roles)
         if not _is_parquet(path_of(source)):
-            _refuse_values_as_names(source, table_of)
-        return table_of
+            _refuse_values_as_names(source, found)
+        return found
     known = _names(source)
     names = list(nw.from_native(source).collect_schema().names()) if known is None else known
-    return table(source, quasi=dict.fromkeys((name for name in names if name), suppress()), **roles)
+    names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
+    return table(source, quasi=dict.fromkeys(names, suppress()), **roles)
+
+
+def _publishable(schema: pa.Schema) -> list[str]:
+    """The names of the columns whose types hold single values."""
+
+    def single(of: pa.DataType) -> bool:
+        if pa.types.is_dictionary(of):
+            return single(of.value_type)
+        span = pa.types.is_time(of) or pa.types.is_duration(of) or pa.types.is_interval(of)
+        return not (span or pa.types.is_nested(of) or pa.types.is_binary(of) or pa.types.is_large_binary(of))
+
+    return [one.name for one in schema if one.name and single(one.type)]
 
 
 _LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
@@ -131,7 +138,8 @@ def _header(path: Path, separator: str | None, encoding: str | None) -> list[str
     if not path.is_file():  # a pipe cannot be read again
         raise InputError(f"no file {path}", do="name a CSV or Parquet file")
     if _is_parquet(path):
-        return [name for name in parquet_columns(path) if name]
+        with _readable_parquet(path):
+            return _publishable(pq.read_schema(path))
     names = [name for name in Delimited.opened(str(path), path, separator, encoding).header if name]
     if len(set(names)) < len(names) or any(_LIKE_DATA.fullmatch(name) for name in names):
         raise _nameless(path)
