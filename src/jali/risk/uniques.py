@@ -21,7 +21,7 @@ WORK = 150_000_000
 SHOWN = 10
 """Sets of columns that a text names; `sets` has them all."""
 _WIDEST = 2**62  # a key must fit into 64 bits
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: its products are spread evenly over the high bits
+_ODD = 0x9E3779B97F4A7C15  # Knuth's multiplier: its products are spread evenly over the high bits
 _EACH = 20_000  # records that a set costs besides its own
 
 
@@ -80,16 +80,30 @@ def _key(columns: Sequence[Coded], records: int) -> Ints:
 
 
 def _once(key: Ints, width: int) -> Bools:
-    """Which keys, all below the width, occur once; a table of hashes decides it for most where there are too many."""
+    """Which keys, all below the width, occur once; a table of hashes decides it where there are too many.
+
+    Of the records at one place of the table the last one stands in it, and all others are compared with it. Equal ones
+    occur twice; if none is equal, its key occurs once. Only those with another key than that go on to the next round.
+    """
     size = max(len(key), 1).bit_length() + 2
     if width <= 1 << size:
         return np.asarray(np.bincount(key)[key] == 1)
-    place = ((key.astype(np.uint64) * _ODD) >> np.uint64(64 - size)).astype(np.int64)
-    once = np.bincount(place)[place] == 1
-    rest = np.flatnonzero(~once)  # keys that occur again, and a few that share their place in the table
-    number, first = combine([(key[rest], width)], len(rest))
-    once[rest] = (counted(number, None, len(first)) == 1)[number]
-    return np.asarray(once)
+    once, left, factor = np.zeros(len(key), dtype=bool), np.arange(len(key)), _ODD
+    table = np.zeros(1 << size, dtype=np.int32)
+    while len(left):
+        own = key[left]
+        place = ((own.view(np.uint64) * np.uint64(factor)) >> np.uint64(64 - size)).view(np.int64)
+        here = np.arange(len(left), dtype=np.int32)
+        table[place] = here
+        last = table[place]
+        is_last = last == here
+        equal = (own[last] == own) & ~is_last
+        alone = is_last.copy()
+        alone[last[equal]] = False
+        once[left[alone]] = True
+        left = left[~is_last & ~equal]
+        factor = factor * _ODD % 2**64  # odd again, and another one
+    return once
 
 
 class Spread(NamedTuple):
