@@ -21,7 +21,6 @@ from jali.core.text import (
     html_table,
     joined,
     listed,
-    paragraphs,
     percent,
 )
 from jali.encoding import values as v
@@ -326,14 +325,14 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
 
 # -- how it shows itself -------------------------------------------------------------------------------------------
 
-_HEADER = ("column", "kind", "values", "missing", "unique", "separation", "role")
+_HEADER = ("column", "kind", "values", "missing", "unique", "distinction", "separation", "role")
 
 
 def _parts(made: Profile) -> Iterable[tuple[str, str]]:
     """Titles and texts."""
     rows = [_row(column) for column in made.columns]
     yield "", f"Profile: {made.rows:,} rows, {made.people:,} people, {len(made.columns)} columns"
-    yield "Columns", "\n".join(f"  {line}" for line in aligned([_HEADER, *rows], left=(0, 1, 6)))
+    yield "Columns", "\n".join(f"  {line}" for line in aligned([_HEADER, *rows], left=(0, 1, 7)))
     yield "Why", "\n".join(f"  {column.name}: {_reason(column)}" for column in made.columns)
     if made.unread:
         yield "Not read, since jali cannot publish such values", f"  {', '.join(made.unread)}"
@@ -360,7 +359,7 @@ def _row(column: ColumnProfile) -> tuple[str, ...]:
     doubt = "" if column.sure else "?"
     return (
         column.name, column.kind, f"{column.values:,}", f"{column.missing:,}", f"{column.unique:,}",
-        percent(column.separation), role + doubt,
+        percent(column.distinction), percent(column.separation), role + doubt,
     )  # fmt: skip
 
 
@@ -373,7 +372,7 @@ def _reason(column: ColumnProfile) -> str:
 def _sections(made: Profile) -> list[Section]:
     rows = [(*_row(column), _reason(column)) for column in made.columns]
     columns = html_table(
-        (*_HEADER, "why"), rows, caption="What each column is likely for", numbers=(2, 3, 4, 5), named=True
+        (*_HEADER, "why"), rows, caption="What each column is likely for", numbers=(2, 3, 4, 5, 6), named=True
     )
     sets = html_table(
         ("columns", "people"), [(" + ".join(one.columns), f"{one.people:,}") for one in made.uniques.sets[: 3 * SHOWN]],
@@ -386,18 +385,21 @@ def _sections(made: Profile) -> list[Section]:
     )  # fmt: skip
     asked = bullets([f"{one.title} {_sentence(one)}" for one in made.gdpr])
     return [
-        Section("columns", "Columns", columns, confidential=True),
-        Section("unique", "Who is unique", unique, confidential=True),
-        Section("gdpr", "The three questions of the GDPR's supervisors", asked, confidential=True),
-        Section("harbor", "HIPAA Safe Harbor", harbor, confidential=True),
+        Section("columns", "Columns", columns),
+        Section("unique", "Who is unique", unique),
+        Section("gdpr", "The three questions of the GDPR's supervisors", asked),
+        Section("harbor", "HIPAA Safe Harbor", harbor),
     ]
 
 
 def _page(made: Profile) -> Html:
-    about = f"{made.rows:,} rows, {made.people:,} people, {len(made.columns)} columns."
+    at_once = made.uniques.by_size[-1] if made.uniques.by_size else 0
+    figures = [("rows", f"{made.rows:,}"), ("people", f"{made.people:,}"), ("columns", str(len(made.columns)))]
+    figures += [(f"unique by at most {len(made.uniques.by_size)} columns", percent(at_once / made.people))]
+    told = [element("div", element("dt", name), element("dd", figure)) for name, figure in figures]
     head = [
         element("h1", "Risk profile"),
         element("p", "Confidential: computed from the original table, for its holder alone.", class_="mark"),
-        paragraphs(about),
+        element("dl", *told, class_="glance"),
     ]
     return joined([*head, *(section.html() for section in _sections(made))])
