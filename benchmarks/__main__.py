@@ -20,6 +20,7 @@ from benchmarks import (
     profile,
     quality,
     report,
+    roles,
     rows,
     search,
     transparency,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "decoding": decoding.run,
     "search": search.run,
     "lattice": lattice.run,
+    "roles": roles.run,
     "transparency": transparency.run,
 }
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jali.risk.audit.audit import audit
     from jali.risk.beliefs import beliefs
     from jali.risk.disclosure import disclosure
+    from jali.risk.profile import profile
     from jali.sources.tables import read, table
 
 _WHERE = {
@@ -83,6 +84,7 @@ _WHERE = {
     "partition": "jali.publish.partition",
     "picture": "jali.reports.pictures",
     "prefix": "jali.encoding.codes",
+    "profile": "jali.risk.profile",
     "quantiles": "jali.encoding.builders",
     "read": "jali.sources.tables",
     "recode": "jali.publish.partition",
@@ -146,6 +148,7 @@ __all__ = [
     "picture",
     "prefix",
     "presence",
+    "profile",
     "quantiles",
     "read",
     "recode",

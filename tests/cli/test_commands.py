@@ -452,19 +452,36 @@ def test_demo_does_not_replace_the_release_of_another_table(published: Any, refu
     refused(published.jali("demo", "--rows", "500"))
 
 
-def test_init_writes_a_job_that_only_needs_the_columns(ward: Any) -> None:
-    """The starter job is valid, lists every column, assigns none and shows no value."""
+def test_init_writes_a_job_that_runs_as_it_is(ward: Any) -> None:
+    """Every column stands in it, names are dropped, guesses are marked, no value is shown; it is published as it is."""
     result = ward.jali("init", "patients.csv", "-o", "start.toml")
     assert result.exit_code == 0, result.stderr
     text = (ward / "start.toml").read_text(encoding="utf-8")
     for name in ("name", "zip", "age", "nationality", "condition"):
-        assert f'# "{name}" = ' in text
-    assert "Umeko" not in text
-    assert "no quasi-identifier" in ward.jali("publish", "start.toml").stderr
-    ward.edit("start.toml", '# "zip" = "auto"', '"zip" = "mask"')
-    ward.edit("start.toml", '# "condition" = true', '"condition" = true')
-    assert ward.jali("publish", "start.toml").exit_code == 0
+        assert f'"{name}"' in text
+    assert "identifier = [" in text
+    assert "# check" in text
+    assert not [value for value in ("Umeko", "13053", "Russian", "Cancer") if value in text]
+    published = ward.jali("publish", "start.toml", "--strict")
+    assert published.exit_code == 0, published.stderr
     assert (ward / "release" / "manifest.json").is_file()
+
+
+def test_profile_prints_text_json_and_a_page(ward: Any, refused: Any) -> None:
+    """The same figures each time; values only where they are asked for."""
+    text = ward.jali("profile", "patients.csv").stdout
+    assert "12 rows, 12 people, 5 columns" in text
+    assert "Umeko" not in text
+    told = json.loads(ward.jali("profile", "patients.csv", "--json").stdout)
+    assert [column["role"] for column in told["columns"] if column["name"] == "name"] == ["identifier"]
+    assert told["uniques"]["by_size"]
+    page = ward.jali("profile", "patients.csv", "-o", "profile.html")
+    assert page.exit_code == 0
+    assert "confidential" in page.stderr
+    assert "Umeko" not in (ward / "profile.html").read_text(encoding="utf-8")
+    assert "exists" in refused(ward.jali("profile", "patients.csv", "-o", "profile.html"))
+    assert "American" in ward.jali("profile", "patients.csv", "--show-values").stdout
+    assert "no column" in refused(ward.jali("profile", "patients.csv", "--person", "nobody"))
 
 
 def test_init_to_stdout_and_of_parquet(ward: Any) -> None:

@@ -15,9 +15,10 @@ from jali.cli.app import app
 
 ORIGINALS_READ_BY = {
     *("attack", "audit", "beliefs", "extend", "frontier", "hierarchy"),
-    *("inject", "measure", "minimal", "presence", "publish", "report"),
+    *("inject", "measure", "minimal", "presence", "profile", "publish", "report"),
 }
 FIGURES_PRINTED_BY = {
+    "profile",
     "frontier",
     "attack",
     "disclosure",
@@ -56,6 +57,7 @@ def test_the_commands_are_those_of_the_issue() -> None:
         "reproduce",
         "init",
         "presence",
+        "profile",
         "report",
         "sample",
     }

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
-from jali.sources.tables import opened
+from jali.sources.tables import opened, whole
 from oracles.reading import column_of as of
 
 PLAIN = "zip,age,name,sick\n01234,39,Ann,flu\n13053,40,Bob,cold\n"
@@ -219,7 +219,7 @@ def test_a_parquet_file_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"abcdefgh": [1, 2]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abcd\xff\xfegh"))
-    for call in (lambda: jali.read(path, quasi=["abcdefgh"]), lambda: opened(path)):
+    for call in (lambda: jali.read(path, quasi=["abcdefgh"]), lambda: opened(path), lambda: whole(path)):
         with pytest.raises(InputError, match="is not a readable Parquet file"):
             call()
 

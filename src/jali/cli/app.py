@@ -16,9 +16,10 @@ import click
 from jali._version import __version__
 from jali.cli import shared
 from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
-from jali.cli.publishing import frontier, hierarchy, init, minimal, publish
+from jali.cli.publishing import frontier, hierarchy, minimal, publish
 from jali.cli.reading import audit, disclosure, presence, query, report, sample
 from jali.cli.shared import PATH
+from jali.cli.starting import init, profile
 from jali.core.files import hold_folder, put_content
 from jali.errors import InputError, nearest
 
@@ -217,6 +218,7 @@ def app() -> None:
 
 for command in (
     demo,
+    profile,
     init,
     publish,
     frontier,

@@ -1,10 +1,7 @@
-"""Commands that lead from a table to a release: init, hierarchy, minimal, frontier, publish."""
+"""Commands that lead from a table to a release: hierarchy, minimal, frontier, publish."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,97 +218,6 @@ def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts
     labels = (label for level in found.levels for label in level.texts() if label is not None)
     if has_formula(labels):
         shared.note(f"labels of {column} begin with =, +, - or @, which spreadsheets run; edit the file as text")
-
-
-_LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
-_START = """\
-# A job for jali. Say below what each column is, then run:  jali publish {job}
-input = {input}
-output = "release"
-# person = "…"        # whose row it is, where a person has several
-# weights = "…"       # survey weights
-# other = ["…"]       # columns to publish untouched
-# identifier = ["…"]  # names, record numbers and the like: never published
-
-# A column that is named nowhere never leaves the building. Uncomment each one that is to be published, once.
-
-[quasi]               # what an attacker may know; instead of "auto" also
-                      # "mask", "dates", "suppress", {{ bands = [5, 10, 20] }}, {{ zip = "DE" }},
-                      # {{ prefix = "icd-10" }}, {{ taxonomy = "file.csv" }}
-{quasi}
-
-[sensitive]           # what nobody should learn about a person
-{sensitive}
-
-[generalize]
-metric = "kl"         # or "discernibility", "average", "height", "loss"
-suppress = 0.0        # the share of rows that may be shown as *
-
-[[principles]]
-name = "KAnonymity"
-k = 5
-"""
-
-
-@click.command()
-@click.argument("data", type=PATH, metavar="DATA")
-@click.option(
-    "-o",
-    "--output",
-    type=PATH,
-    default=Path("job.toml"),
-    show_default=True,
-    metavar="FILE",
-    help="The job; - is stdout.",
-)
-@shared.file_options
-@shared.overwrite_option
-@shared.quiet_option
-def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
-    """Write a commented job for a file.
-
-    It lists the columns of DATA and assigns none; it shows no row.
-    """
-
-    if not data.is_file():  # a pipe cannot be read again when the job is run
-        raise InputError(f"no file {data}", do="name a file with a table")
-    to_stdout = str(output) == "-"
-    if not to_stdout:
-        shared.reserve_file(output, overwrite=overwrite)
-    names, written = _columns(data, reading)
-    folder = Path.cwd() if to_stdout else output.parent
-    text = _START.format(
-        job="job.toml" if to_stdout else output.name,
-        input=_quoted(Path(os.path.relpath(data, folder)).as_posix()),
-        quasi="\n".join(f'# {_quoted(name)} = "auto"' for name in names),
-        sensitive="\n".join(f"# {_quoted(name)} = true" for name in names),
-    )
-    extra = "".join(f"{key} = {_quoted(value)}\n" for key, value in written.items() if value is not None)
-    text = text.replace('output = "release"\n', f'output = "release"\n{extra}', 1)
-    if to_stdout:
-        click.echo(text, nl=False)
-        return
-    put_content(output, text, overwrite=overwrite)
-    shared.note(f"wrote {output}: say in it what each column is, then run jali publish {output}")
-
-
-def _quoted(text: str | list[str]) -> str:
-    """As TOML spells a text, or a list of texts."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _columns(path: Path, reading: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """The column names of a file, and how it is written: as the options say, else as it was detected."""
-    from jali.sources.tables import detected
-
-    found = detected(path, **reading)
-    for text in found.notes:
-        shared.note(text)
-    names = [name for name in found.header if name]
-    if found.repeats or (found.cells and any(_LIKE_DATA.fullmatch(name) for name in names)):
-        do = "add a first line with a name of its own for each column"
-        raise InputError(f"the first line of {path} does not look like column names", do=do)
-    return names, found.options
 
 
 def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) -> list[float | int | str] | None:

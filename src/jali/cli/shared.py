@@ -210,9 +210,9 @@ def columns_of_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str
       2      12
       3       4
     """
-    lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines)
+    from jali.core.text import aligned
+
+    return "\n".join(aligned([list(header), *map(list, rows)]))
 
 
 def load_job(path: Path, **reading: Any) -> Job:

@@ -29,6 +29,21 @@ def lines_of(rows: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{name:<{left}}  {text:>{right}}".rstrip() for name, text in rows]
 
 
+def aligned(lines: Sequence[Sequence[str]], *, left: Collection[int] = ()) -> list[str]:
+    """Cells in columns as wide as their widest cell; those of the columns in `left` begin at their margin.
+
+    >>> aligned([["zip", "groups"], ["2", "12"]], left=(0,))
+    ['zip  groups', '2        12']
+    """
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            f"{c:<{w}}" if i in left else f"{c:>{w}}" for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
 class Html(str):
     """Text that is HTML already; any other text is escaped where it enters."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from jali.core.files import content, drained, is_regular
 from jali.encoding import values as v
+from jali.encoding.builders import suppress
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
@@ -237,7 +239,8 @@ def _detected(file: Source, reading: dict[str, Any]) -> Detected:
     if isinstance(file, Foreign) and file.sheet is not None:
         reading = reading | {"sheet": file.sheet}
     if not file.infer:
-        return Detected(file.header, reading, file.notes, cells=False)
+        header = _publishable(file.schema) if isinstance(file, Columnar) else file.header
+        return Detected(header, reading, file.notes, cells=False)
     if len(set(names)) < len(names):
         return Detected(file.header, reading, file.notes, repeats=True)
     said = {name: reading[name] for name in READING[3:]}
@@ -267,6 +270,52 @@ def _agreed(cells: list[Cells], said: Mapping[str, object]) -> dict[str, object]
             found[name] = shown.pop()
     markers = list(dict.fromkeys(marker for each in cells for marker in each.markers))
     return found | ({"missing_markers": markers} if markers and said["missing_markers"] is None else {})
+
+
+class Whole(NamedTuple):
+    """A table with all its columns, how its file is written, and what detecting that has said."""
+
+    table: Table
+    reading: dict[str, Any]  # of READING, as given, else as it was detected
+    notes: tuple[str, ...] = ()
+
+
+def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: Any) -> Whole:
+    """A file or frame with all its columns that can be read, before anybody has said what they are for.
+
+    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read.
+    """
+    if isinstance(source, (str, Path)):
+        path = path_of(source)
+        if not path.is_file():  # a pipe cannot be read again
+            raise InputError(f"no file {path}", do="name a file with a table")
+        found = detected(path, **dict.fromkeys(READING) | reading)
+        names = [name for name in found.header if name]
+        if found.repeats or (found.cells and any(_LIKE_DATA.fullmatch(name) for name in names)):
+            do = "add a first line with a name of its own for each column"
+            raise InputError(f"the first line of {path} does not look like column names", do=do)
+        options = {name: value for name, value in found.options.items() if value is not None}
+        read_as = read(path, quasi=dict.fromkeys(names, suppress()), types=types, **options)
+        return Whole(read_as, options, found.notes)
+    known = _names(source)
+    names = list(nw.from_native(source).collect_schema().names()) if known is None else known
+    names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
+    return Whole(table(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
+
+
+def _publishable(schema: pa.Schema) -> list[str]:
+    """The names of the columns whose types hold single values."""
+
+    def single(of: pa.DataType) -> bool:
+        if pa.types.is_dictionary(of):
+            return single(of.value_type)
+        span = pa.types.is_time(of) or pa.types.is_duration(of) or pa.types.is_interval(of)
+        return not (span or pa.types.is_nested(of) or pa.types.is_binary(of) or pa.types.is_large_binary(of))
+
+    return [one.name for one in schema if one.name and single(one.type)]
+
+
+_LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
 
 
 _COUNT = "rows counted by jali"

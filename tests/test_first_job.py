@@ -1,0 +1,225 @@
+"""From a real file to a release: what `jali init` writes for nine situations is published strictly, without editing.
+
+The files have the traits of real ones; everybody in them is invented.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import jali
+from jali.cli.app import app
+
+Rows = dict[str, Sequence[Any]]
+PEOPLE = 400
+
+
+def drawn(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def ages(random: np.random.Generator, rows: int = PEOPLE) -> list[int]:
+    return [int(x) for x in random.normal(48, 17, rows).clip(18, 95)]
+
+
+def pick(random: np.random.Generator, values: Sequence[str], rows: int = PEOPLE) -> list[str]:
+    return [values[i] for i in random.integers(0, len(values), rows)]
+
+
+def names(rows: int = PEOPLE) -> list[str]:
+    return [f"{'BCDFGHKLMNPRSTVW'[i % 16]}{'aeiou'[i % 5]}{'lmnrst'[i % 6]}o{i}" for i in range(rows)]
+
+
+def deaths() -> Rows:
+    """A register of deaths with names and coordinates."""
+    r = drawn(1)
+    return {
+        "name": names(),
+        "age": ages(r),
+        "gender": pick(r, ["M", "F"]),
+        "race": pick(r, ["white", "black", "asian", "hispanic"]),
+        "date": [f"20{15 + i % 6:02}-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(PEOPLE)],
+        "longitude": [round(float(x), 5) for x in r.uniform(-120, -70, PEOPLE)],
+        "latitude": [round(float(x), 5) for x in r.uniform(25, 48, PEOPLE)],
+        "manner_of_death": pick(r, ["shot", "shot and tasered"]),
+        "cause_of_death": pick(r, ["gunshot", "vehicle", "taser", "other"]),
+    }
+
+
+def census() -> Rows:
+    """A census of 43 columns, most of them codes."""
+    r = drawn(2)
+    rows: Rows = {"AGE": ages(r), "SEX": pick(r, ["1", "2"]), "RACE": pick(r, ["1", "2", "3", "6"])}
+    rows |= {
+        "PERWT": [float(x) for x in r.integers(20, 300, PEOPLE)],
+        "INCTOT": list(map(int, r.integers(0, 40, PEOPLE) * 500)),
+    }
+    return rows | {f"CODE{i:02}": list(map(int, r.integers(0, 2 + i % 9, PEOPLE))) for i in range(38)}
+
+
+def panel() -> Rows:
+    """Patients with several rows each."""
+    r = drawn(3)
+    persons = [int(x) for x in r.integers(0, 120, PEOPLE)]
+    born, sex = ages(r, 120), pick(r, ["f", "m"], 120)
+    return {
+        "patient_id": [10_000 + p for p in persons],
+        "visit_id": list(range(500_000, 500_000 + PEOPLE)),
+        "age": [born[p] for p in persons],
+        "sex": [sex[p] for p in persons],
+        "admission_date": [f"2021-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(PEOPLE)],
+        "diagnosis": pick(r, ["I10", "E11", "J45", "F32"]),
+    }
+
+
+def wide() -> Rows:
+    """A statistics file of 67 columns."""
+    r = drawn(4)
+    rows: Rows = {"caseid": list(range(1, PEOPLE + 1)), "age": ages(r), "sex": pick(r, ["male", "female"])}
+    rows |= {
+        "region": pick(r, ["north", "south", "east"]),
+        "bmi": [round(float(x), 1) for x in r.normal(25, 4, PEOPLE)],
+    }
+    rows |= {f"q{i}": [float(x) for x in r.integers(1, 6, PEOPLE)] for i in range(1, 61)}
+    return rows | {
+        "remarks": [f"said that the {w} of week {i} was not to be had" for i, w in enumerate(names())],
+        "weight_kg": list(map(int, r.integers(45, 120, PEOPLE))),
+    }
+
+
+def r_export() -> Rows:
+    """What R writes, with row names and NA."""
+    r = drawn(5)
+    rows: Rows = {"rownames": list(range(1, PEOPLE + 1)), "age": ages(r), "sex": pick(r, ["Male", "Female"])}
+    return rows | {
+        "educ": pick(r, ["low", "mid", "high", "NA"]),
+        "smoker": pick(r, ["yes", "no", "NA"]),
+        "glucose": pick(r, ["NA", *map(str, range(70, 100))]),
+    }
+
+
+def half_tested() -> Rows:
+    """HIV is positive, or the cell is empty."""
+    r = drawn(6)
+    rows: Rows = {
+        "age": ages(r),
+        "sex": pick(r, ["f", "m"]),
+        "zip": pick(r, ["10115", "10117", "10119", "20095", "20097"]),
+    }
+    return rows | {"hiv": pick(r, ["positive", "", "", ""])}
+
+
+def addresses() -> Rows:
+    """Names and addresses."""
+    r = drawn(7)
+    return {
+        "first_name": pick(r, ["Ann", "Bo", "Cy", "Di", "Ed", "Flo"]),
+        "last_name": names(),
+        "address": [f"{i} Elm Street" for i in range(PEOPLE)],
+        "email": [f"{name.lower()}@example.org" for name in names()],
+        "phone": [f"+1 555 {i:07}" for i in range(PEOPLE)],
+        "dob": [f"{1940 + i % 60}-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(PEOPLE)],
+        "city": pick(r, ["Ames", "Boone", "Clive"]),
+        "salary": [int(x) * 1000 for x in r.integers(20, 60, PEOPLE)],
+    }
+
+
+def precise() -> Rows:
+    """Sensitive numbers that a single-precision program wrote."""
+    r = drawn(8)
+    rows: Rows = {"age": ages(r), "sex": pick(r, ["f", "m"]), "department": pick(r, ["A", "B", "C", "D"])}
+    return rows | {
+        "income": [float(np.float32(x)) for x in r.normal(3.2, 0.4, PEOPLE).round(2)],
+        "job_satisfaction": pick(r, list("12345")),
+    }
+
+
+def german() -> Rows:
+    """A German export, as far as it can be read without options: points for decimals, dates of the norm."""
+    r = drawn(9)
+    return {
+        "Patienten-Nr.": [f"P-{i:05}" for i in range(PEOPLE)],
+        "Name, Vorname": [f"{name}, Eva" for name in names()],
+        "Geburtsdatum": [f"{1940 + i % 60}-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(PEOPLE)],
+        "Geschlecht": pick(r, ["m", "w", "d"]),
+        "PLZ": pick(r, ["01067", "01069", "04103", "10115"]),
+        "Familienstand": pick(r, ["ledig", "verheiratet", "verwitwet"]),
+        "Einkommen": [int(x) * 50 for x in r.integers(20, 120, PEOPLE)],
+        "Bemerkung": [f"kam am Tag {i} mit der Bahn zu uns" for i in range(PEOPLE)],
+    }
+
+
+SITUATIONS: dict[str, tuple[Callable[[], Rows], str]] = {
+    "a register of deaths": (deaths, "csv"),
+    "a census of 43 columns": (census, "parquet"),
+    "a panel of patients": (panel, "csv"),
+    "a statistics file of 67 columns": (wide, "parquet"),
+    "an export of R": (r_export, "csv"),
+    "a German export": (german, "csv"),
+    "positive or empty": (half_tested, "csv"),
+    "names and addresses": (addresses, "csv"),
+    "needless precision": (precise, "parquet"),
+}
+DROPPED = {
+    "a register of deaths": {"name"},
+    "a panel of patients": {"visit_id"},
+    "a statistics file of 67 columns": {"caseid", "remarks"},
+    "a German export": {"Patienten-Nr.", "Name, Vorname", "Bemerkung"},
+    "names and addresses": {"first_name", "last_name", "address", "email", "phone"},
+}
+
+
+def written(rows: Rows, form: str) -> str:
+    """The rows as a file in the working folder."""
+    place = f"data.{form}"
+    if form == "parquet":
+        pq.write_table(pa.table({name: list(values) for name, values in rows.items()}), place)
+        return place
+    with open(place, "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(rows)
+        out.writerows(zip(*rows.values(), strict=True))
+    return place
+
+
+def telling(rows: Rows) -> set[str]:
+    """Texts that are long enough to be looked for, and no word that a figure or a reason could have."""
+    words = {"Female", "female", "hispanic", "positive", "vehicle", "other", "white", "verheiratet"}
+    return {str(cell) for cells in rows.values() for cell in cells if isinstance(cell, str) and len(cell) >= 6} - words
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments), prog_name="jali")
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_what_init_writes_is_published_strictly(
+    situation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`jali init FILE && jali publish job.toml --strict` gives a release; identifiers are not in it, nor in the job."""
+    monkeypatch.chdir(tmp_path)
+    make, form = SITUATIONS[situation]
+    place = written(make(), form)
+    begun = run("init", place)
+    assert begun.exit_code == 0, begun.output
+    done = run("publish", "job.toml", "--strict")
+    assert done.exit_code == 0, f"{done.output}\n{Path('job.toml').read_text('utf-8')}"
+    release = jali.load("release")
+    told = "".join(run(*asked).output for asked in (("profile", place), ("profile", place, "--json")))
+    assert not [cell for cell in telling(make()) if cell in Path("job.toml").read_text("utf-8") + told]
+    published = {column.name for column in release.columns}
+    dropped = DROPPED.get(situation, set())
+    assert not published & dropped
+    assert dropped <= {*tomllib.loads(Path("job.toml").read_text("utf-8")).get("identifier", [])}
+    assert jali.audit("release").holds
+    assert len(published) >= 3
