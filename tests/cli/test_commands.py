@@ -424,13 +424,18 @@ def test_demo_needs_no_input_and_can_be_repeated(ward: Any) -> None:
     for _ in range(2):
         result = ward.jali("demo", "--rows", "3000")
         assert result.exit_code == 0, result.stderr
-        assert "What an attacker can learn" in result.stdout
+        assert "What an attacker can do" in result.stdout
+        assert "before" in result.stdout
+        assert "policy researchers" in result.stdout
         assert "Saved in jali-demo" in result.stdout.splitlines()[-1]
-    told = json.loads(ward.jali("demo", "--rows", "3000", "--seed", "1", "-o", "other", "--json", "-q").stdout)
+    told = json.loads(ward.jali("demo", "--rows", "20000", "--seed", "1", "-o", "other", "--json", "-q").stdout)
     assert told["audit"]["holds"]
     assert told["audit"]["k"] >= 10
     assert told["measures"]["kl"] == pytest.approx(told["metrics"]["kl"])
     assert all(answer["low"] <= answer["truth"] <= answer["high"] for answer in told["queries"])
+    assert all(abs(answer["count"] - answer["truth"]) <= 0.2 * answer["truth"] for answer in told["queries"])
+    assert told["method"]["transparent"] is True
+    assert "verdict" in told
 
 
 @pytest.mark.parametrize("stranger", ["notes.txt", "manifest.json"])

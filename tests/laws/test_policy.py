@@ -162,3 +162,22 @@ def test_a_transparent_release_can_be_safe_for_the_public() -> None:
     assert [one.threshold for one in other.drivers] == ["algorithm"]
     assert other.drivers[0].outcome == "not judged"
     assert other.decision == "change"
+
+
+@pytest.mark.parametrize("method", ["generalize", "partition", "recode"])
+def test_what_the_groups_alone_decide_is_never_less_than_the_attack_exposes(method: str) -> None:
+    """Where the public edition judges an exposure without the original, the attack finds no more."""
+    policies = {name: Policy(exposed={name: 1}, identifiers=True) for name in EXPOSING}
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        values = random.choice(list("pqr"), 60, p=[0.7, 0.2, 0.1])
+        frame = pd.DataFrame({"age": random.integers(0, 20, 60), "sex": random.choice(list("fm"), 60), "ill": values})
+        quasi = {"age": jali.bands(5, 10, low=0, high=19), "sex": jali.suppress()}
+        table = jali.table(frame, quasi=quasi, sensitive=["ill"])
+        release = getattr(jali, method)(table, [jali.KAnonymity(3)])
+        gallery, audit = jali.attacks(release, table), jali.audit(release)
+        for name, policy in policies.items():
+            alone, tried = (verdict(policy, audit, release, given).judged[-1] for given in ((), (gallery[name],)))
+            assert tried.threshold == alone.threshold == f"exposed.{name}"
+            if alone.outcome != "not judged":
+                assert tried.excess <= alone.excess + 1e-12

@@ -161,7 +161,8 @@ HOW_TO_READ = (
     "Each sign is a method at a strength of the requirement; the lower it stands, the more an analyst keeps. A full "
     "sign meets all of the requirement, and only those are joined by a line. A half-full sign keeps all of it, but "
     "some of it in a sense of its own, which was not accepted. An empty sign does not keep all of it. The ring marks "
-    "the one that is recommended. A sign with a black edge withstands an attacker who knows how the groups were chosen."
+    "the one that is recommended. A sign with an edge in the colour of the letters withstands an attacker who knows "
+    "how the groups were chosen."
 )
 LIMITS = (
     "KL-divergence compares the distribution that an analyst infers with that of the original, over all "

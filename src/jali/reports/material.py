@@ -17,7 +17,6 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle, show
 from jali.principles.counts import Counts
 from jali.releases.base import Release
-from jali.risk.attacks.attacks import attacks
 from jali.risk.attacks.scene import Attack, Gallery
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
@@ -95,6 +94,8 @@ class Material:
     @cached_property
     def attacks(self) -> tuple[Attack, ...]:
         """The attacks that were tried, for each sensitive column; none without the original."""
+        from jali.risk.attacks.attacks import attacks  # which a public edition needs not
+
         original = self.original
         if original is None:
             return ()

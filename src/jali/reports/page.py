@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from jali.compare.frontier import Frontier
 from jali.core.charts import require_plots
 from jali.core.files import content, put_content
 from jali.core.text import Html, Section, bullets, document, element, html_table, joined, paragraphs, percent, sentence
@@ -30,6 +29,9 @@ from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
 from jali.risk.policy import Policy, policy_of
 from jali.risk.verdict import Verdict
+
+if TYPE_CHECKING:
+    from jali.compare.frontier import Frontier
 
 Edition = Literal["public", "private"]
 
@@ -154,8 +156,14 @@ def _said(decided: Mapping[str, str] | None) -> dict[str, str]:
 
 def _costs(frontier: Frontier | str | Path | None) -> Mapping[str, Any] | None:
     """A frontier as plain values, from the object or from the file that `jali frontier --json` wrote."""
-    if frontier is None or isinstance(frontier, Frontier):
-        return None if frontier is None else frontier.to_dict()
+    if frontier is None:
+        return None
+    from jali.compare.frontier import Frontier  # which loads every method of publishing
+
+    if isinstance(frontier, Frontier):
+        return frontier.to_dict()
+    if not isinstance(frontier, (str, Path)):
+        raise InputError("frontier must be a frontier or a file", got=type(frontier).__name__, do="see jali.frontier")
     do = "write it with: jali frontier JOB.toml --json > FILE"
     try:
         told = json.loads(content(path_of(frontier)))

@@ -183,7 +183,8 @@ def columns(m: Material) -> Section:
         if private
         else f"What an analyst infers from the release, {_spread(m)}."
     )
-    drawn = [_column(m, found, name, f"column-{i}") for i, (name, found) in enumerate(m.distributions.items())]
+    told = shown_lines(m)
+    drawn = [_column(m, found, name, i, told) for i, (name, found) in enumerate(m.distributions.items())]
     body = joined([paragraphs(said), element("div", *drawn, class_="cards")])
     return Section("columns", title, body, confidential=private)
 
@@ -199,9 +200,9 @@ def _spread(m: Material) -> str:
     return "with people spread as a cell's distribution says, and evenly within what a cell without one covers"
 
 
-def _column(m: Material, found: Distribution | Missing, name: str, place: str) -> Html:
+def _column(m: Material, found: Distribution | Missing, name: str, place: int, lines: list[tuple[str, str]]) -> Html:
     """What is published of a column, how far off that is, and which values are merged."""
-    own = [line for told, line in shown_lines(m) if told == name or told.startswith(f"{name} in ")]
+    own = [line for told, line in lines if told == name or told.startswith(f"{name} in ")]
     facts = [sentence(text) for text in dict.fromkeys(own) if text]
     column = next((c for c in m.release.columns if c.name == name), None)
     title = element("h3", name)
@@ -218,7 +219,7 @@ def _column(m: Material, found: Distribution | Missing, name: str, place: str) -
         facts.append(
             f"{many(len(m.original[name].values), 'value')} in the original, {many(len(column.labels), 'cell')} here."
         )
-    parts = [title, paragraphs(*facts), _shares(found, name, place), _merged(column)]
+    parts = [title, paragraphs(*facts), _shares(found, name, f"column-{place}"), _merged(column)]
     return element("div", *parts, class_="card")
 
 
