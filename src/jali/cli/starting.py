@@ -43,6 +43,8 @@ def profile(
     if output is not None:
         shared.reserve_file(output, overwrite=overwrite)
     found = jali.profile(data, person=person, show_values=show_values, **reading)
+    for text in found.notes:
+        shared.note(text)
     path = None if output is None else found.save(output, overwrite=overwrite)
     if as_json:
         shared.emit({"path": path} | found.to_dict())
@@ -80,6 +82,8 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
     if not to_stdout:
         shared.reserve_file(output, overwrite=overwrite)
     found = jali.profile(data, **reading)
+    for text in found.notes:
+        shared.note(text)
     folder = Path.cwd() if to_stdout else output.parent
     source = Path(os.path.relpath(data, folder)).as_posix()
     text = job_text(found, source, "job.toml" if to_stdout else output.name)
@@ -164,6 +168,6 @@ def _plain(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def quoted(text: str) -> str:
-    """As TOML spells a text."""
+def quoted(text: str | list[str]) -> str:
+    """As TOML spells a text, or a list of texts."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -92,7 +92,8 @@ class Profile:
     safe_harbor: tuple[Finding, ...]
     gdpr: tuple[Finding, ...]
     nodes: int = 1  # combinations of the levels of the quasi-identifiers
-    reading: Mapping[str, str] = field(default_factory=dict)  # options with which the file was read
+    reading: Mapping[str, Any] = field(default_factory=dict)  # options with which the file was read
+    notes: tuple[str, ...] = ()  # what reading decided
     unread: tuple[str, ...] = ()  # columns that jali cannot publish: lists, bytes, columns without a name
 
     def of_role(self, role: Role) -> tuple[ColumnProfile, ...]:
@@ -121,6 +122,7 @@ class Profile:
             "safe_harbor": [vars(one) for one in self.safe_harbor],
             "gdpr": [vars(one) for one in self.gdpr],
             "unread": self.unread,
+            "notes": self.notes,
         }
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -140,21 +142,20 @@ class Profile:
 
 def profile(
     source: Any, *, person: str | None = None, types: Mapping[str, v.Kind] | None = None, show_values: bool = False,
-    separator: str | None = None, encoding: str | None = None,
+    **reading: Any,
 ) -> Profile:  # fmt: skip
     """What a table tells about its people, and what each column is likely for: a file, a frame, or a jali table.
 
     `person` names the column that says whose row it is; without it, an identifier that several rows share is taken.
-    `types` are the kinds of columns, as in `jali.read`; `show_values` adds frequent values of each. Figures count
-    people, and a missing value as a value.
+    `types` are the kinds of columns, `reading` says how a file is written, both as in `jali.read`; `show_values` adds
+    frequent values of each column. Figures count people, and a missing value as a value.
     """
-    reading = {name: given for name, given in (("separator", separator), ("encoding", encoding)) if given is not None}
-    table = source if isinstance(source, Table) else whole(source, **reading, types=types)
+    table, written = (source, {}) if isinstance(source, Table) else whole(source, types=types, **reading)
     names = [column.name for column in table.columns]
     if person is not None and person not in names:
         raise InputError(f'person: no column "{person}" in the table', do=nearest_hidden(person, names))
-    made = _Making.of(table, person)
-    return replace(made.profile(show_values=show_values), reading=reading, unread=tuple(filter(None, table.unnamed)))
+    made = _Making.of(table, person).profile(show_values=show_values)
+    return replace(made, reading=written, unread=tuple(filter(None, table.unnamed)), notes=table.notes)
 
 
 # -- how it is made ------------------------------------------------------------------------------------------------

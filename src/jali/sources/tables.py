@@ -100,22 +100,25 @@ def _read_csv(name: str, source: Path | bytes, roles: Roles, separator: str | No
     return assemble(table, roles, known=file.header, origin="arrow", infer=True)
 
 
-def whole(source: Any, *, separator: str | None = None, encoding: str | None = None, **roles: Any) -> Table:
+def whole(
+    source: Any, *, types: Mapping[str, v.Kind] | None = None, separator: str | None = None, encoding: str | None = None
+) -> tuple[Table, dict[str, Any]]:
     """A file or frame with all its columns that can be read, before anybody has said what they are for.
 
-    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read.
+    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read. With
+    it come the options with which `read` reads the file in the same way.
     """
     if isinstance(source, (str, Path)):
-        names = _header(path_of(source), separator, encoding)
-        every = dict.fromkeys(names, suppress())
-        found = read(source, quasi=every, separator=separator, encoding=encoding, **roles)
+        given = {"separator": separator, "encoding": encoding}
+        every = dict.fromkeys(_header(path_of(source), separator, encoding), suppress())
+        found = read(source, quasi=every, types=types, separator=separator, encoding=encoding)
         if not _is_parquet(path_of(source)):
             _refuse_values_as_names(source, found)
-        return found
+        return found, {name: value for name, value in given.items() if value is not None}
     known = _names(source)
-    names = list(nw.from_native(source).collect_schema().names()) if known is None else known
+    names = list(_known_frame(source).collect_schema().names()) if known is None else known
     names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
-    return table(source, quasi=dict.fromkeys(names, suppress()), **roles)
+    return table(source, quasi=dict.fromkeys(names, suppress()), types=types), {}
 
 
 def _publishable(schema: pa.Schema) -> list[str]:
@@ -189,11 +192,7 @@ def table(
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)
-    try:
-        found = nw.from_native(frame)
-    except TypeError:
-        do = "give a pandas, Polars or PyArrow frame, or use jali.read"
-        raise InputError("not a frame", got=type(frame).__name__, do=do) from None
+    found = _known_frame(frame)
     if known is None:
         known = list(found.collect_schema().names())
         roles.check(known)
@@ -203,6 +202,15 @@ def table(
         return _lazy(found, roles, known, wanted, origin)
     columns = {name: _column(found, name, roles) for name in wanted}
     return assemble(columns, roles, known=known, origin=origin)
+
+
+def _known_frame(frame: Any) -> Any:
+    """The frame as narwhals sees it."""
+    try:
+        return nw.from_native(frame)
+    except TypeError:
+        do = "give a pandas, Polars or PyArrow frame, or use jali.read"
+        raise InputError("not a frame", got=type(frame).__name__, do=do) from None
 
 
 def _names(frame: Any) -> list[str] | None:
