@@ -290,3 +290,9 @@ def test_columns_that_cannot_be_published_are_said_and_not_read() -> None:
     assert made.unread == ("seen", "blob")
     assert "seen, blob" in repr(made)
     assert '"blob"' in job_text(made, "data.csv", "job.toml")
+
+
+@pytest.mark.parametrize("source", [42, [1, 2], None])
+def test_what_is_no_table_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match="not a frame"):
+        jali.profile(source)

@@ -203,8 +203,8 @@ def test_transparent_groups_of_the_same_table_leave_nobody_above_the_bound(monke
     assert max(max(belief) for belief in believed.values()) <= HIGH
     world = frozenset({0, 1, 2})
     number = Numbered(TEN, world)
-    monkeypatch.setattr(publisher, "open_order", lambda n: number.order(range(n)))
-    monkeypatch.setattr(publisher, "fresh_order", np.arange)
+    for name in ("open_order", "fresh_order"):
+        monkeypatch.setattr(publisher, name, lambda n: number.order(range(n)))
     release = conceal(TEN, world, low=0, high=0.6, show="set")
     assert all(p >= b for p, b in zip(release.presence().probabilities, believed[shown(release)], strict=True))
 
@@ -275,8 +275,8 @@ def test_cells_are_those_of_the_public_people_of_a_group_alone(show: Any, monkey
     seen: dict[Any, set[str]] = {}
     for world in map(frozenset, itertools.combinations(range(8), 4)):
         number = Numbered(rows, world)
-        monkeypatch.setattr(publisher, "open_order", lambda n, to=number: to.order(order))
-        monkeypatch.setattr(publisher, "fresh_order", np.arange)
+        for name in ("open_order", "fresh_order"):
+            monkeypatch.setattr(publisher, name, lambda n, to=number: to.order(order))
         release = conceal(rows, world, low=0.25, high=0.75, show=show)
         in_turn = [i for i in order if i not in world] + [i for i in order if i in world]
         samples = oracle.samples(8, 4, Fraction(1, 4), Fraction(3, 4))

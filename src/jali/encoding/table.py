@@ -328,7 +328,7 @@ class Table:
 
     def distinct(self) -> Table:
         """The same rows with one record for each distinct one; weights become the mean of the rows it stands for."""
-        if self.of_role("other"):
+        if self.of_role("other") or self.of_role("identifier"):
             return self.merged(None)[0]
         f = self.frequencies  # whose entries are these records
         codes = {column.name: f.codes[f.combination, at] for at, column in enumerate(self.quasi)}

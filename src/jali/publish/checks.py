@@ -128,7 +128,7 @@ def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
 def note_of_stars(release: Release) -> tuple[str, ...]:
     """A note where no quasi-identifier says anything in any row."""
     for column in release.of_role("quasi"):
-        if column.cover_root is None or bool((column.codes != column.cover_root).any()):
+        if column.cover_root is None or bool((column.held != column.cover_root).any()):
             return ()
     suppress = exact("suppress", release.manifest.method.get("suppress", 0))
     instead = "partition or recode the table" if suppress else "allow some suppression, e.g. suppress = 0.05"

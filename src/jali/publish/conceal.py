@@ -18,7 +18,7 @@ from jali.measures.holder import holder_costs
 from jali.principles.anonymity import DeltaPresence
 from jali.publish.checks import note_of_stars, only_present, require_publishable
 from jali.publish.generalize import manifest_of
-from jali.releases.base import open_order
+from jali.releases.base import fresh_order, open_order
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.concealed import KNOWN_ALGORITHM, Concealed, _in_public_domain
 from jali.releases.display import Members as Shown
@@ -94,7 +94,7 @@ def _in_halves(
     """
     rows, people = _combinations(private, frame), public.people
     with watched("halving the public people", on_step) as step:
-        drawn, ties = open_order(people), open_order(people)
+        drawn, ties = fresh_order(people), open_order(people)
         halved = halved_screen(frame, rows, public, bounds, drawn=drawn, ties=ties, on_step=step)
     cells = {}
     for index, column in enumerate(frame.table.quasi):

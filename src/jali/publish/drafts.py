@@ -269,8 +269,7 @@ def _batched(
 
 def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
     """Batches that tell an attacker who knows the algorithm nothing more than they show."""
-    drawn = open_order if way == "halves" else fresh_order
-    orders = Orders(drawn(table.records), drawn(table.records))
+    orders = Orders(fresh_order(table.records), open_order(table.records))
     return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 
 

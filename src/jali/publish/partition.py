@@ -28,7 +28,7 @@ from jali.publish.checks import (
 )
 from jali.publish.generalize import manifest_of, mean_weight, one_of_each
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
-from jali.releases.base import open_order
+from jali.releases.base import fresh_order, open_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
@@ -220,7 +220,7 @@ def _halved(asked: _Asked, by: By, importance: Ints | None, step: Step) -> Parti
         table = table.take(owners(table.multiplicity), None)
     people = people_of(table)
     require_feasible(asked.principles, people.whole)
-    drawn, ties = open_order(table.records), open_order(table.records)
+    drawn, ties = fresh_order(table.records), open_order(table.records)
     columns = columns_of(table, importance)
     cut = halve(columns, people, asked.principles, drawn=drawn, ties=ties, by=by, on_step=step)
     return asked._replace(table=table).release(Partitioned, cut.group, cut.groups, cut.checked, divided=True)

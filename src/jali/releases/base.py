@@ -424,5 +424,5 @@ def fresh_order(rows: int) -> NDArray[np.int64]:
 
 
 def open_order(rows: int) -> NDArray[np.int64]:
-    """A random order by a fast generator, for methods whose proof lets the attacker know the random bits."""
+    """A random order by a fast generator, where a proof lets the attacker know it, as the order of ties in halves."""
     return np.random.default_rng(secrets.randbits(256)).permutation(rows)

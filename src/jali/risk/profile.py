@@ -122,6 +122,7 @@ class Profile:
             "safe_harbor": [vars(one) for one in self.safe_harbor],
             "gdpr": [vars(one) for one in self.gdpr],
             "unread": self.unread,
+            "notes": self.notes,
         }
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -148,8 +149,8 @@ def profile(
     """What a table tells about its people, and what each column is likely for: a file, a frame, or a jali table.
 
     `person` names the column that says whose row it is; without it, an identifier that several rows share is taken.
-    `types` are the kinds of columns, as in `jali.read`; `show_values` adds frequent values of each. Figures count
-    people, and a missing value as a value.
+    `types` are the kinds of columns, `reading` says how a file is written, both as in `jali.read`; `show_values` adds
+    frequent values of each column. Figures count people, and a missing value as a value.
     """
     if isinstance(source, Table):
         found = Whole(source, {})

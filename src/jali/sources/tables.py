@@ -283,7 +283,8 @@ class Whole(NamedTuple):
 def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: Any) -> Whole:
     """A file or frame with all its columns that can be read, before anybody has said what they are for.
 
-    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read.
+    Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read. With
+    it come the options with which `read` reads the file in the same way.
     """
     if isinstance(source, (str, Path)):
         path = path_of(source)
@@ -298,7 +299,7 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
         read_as = read(path, quasi=dict.fromkeys(names, suppress()), types=types, **options)
         return Whole(read_as, options, found.notes)
     known = _names(source)
-    names = list(nw.from_native(source).collect_schema().names()) if known is None else known
+    names = list(_known_frame(source).collect_schema().names()) if known is None else known
     names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
     return Whole(table(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
 
@@ -347,11 +348,7 @@ def table(
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)
-    try:
-        found = nw.from_native(frame)
-    except TypeError:
-        do = "give a pandas, Polars or PyArrow frame, or use jali.read"
-        raise InputError("not a frame", got=type(frame).__name__, do=do) from None
+    found = _known_frame(frame)
     if known is None:
         known = list(found.collect_schema().names())
         roles.check(known)
@@ -361,6 +358,15 @@ def table(
         return _lazy(found, roles, known, wanted, origin)
     columns = {name: _column(found, name, roles) for name in wanted}
     return assemble(columns, roles, known=known, origin=origin)
+
+
+def _known_frame(frame: Any) -> Any:
+    """The frame as narwhals sees it."""
+    try:
+        return nw.from_native(frame)
+    except TypeError:
+        do = "give a pandas, Polars or PyArrow frame, or use jali.read"
+        raise InputError("not a frame", got=type(frame).__name__, do=do) from None
 
 
 def _names(frame: Any) -> list[str] | None:
