@@ -236,8 +236,9 @@ class DeltaPresence(ColumnPrinciple):
 
     def promise(self) -> str:
         low, high = part(self.exact_low), part(self.exact_high)
-        holder = "an attacker who holds the public table"
-        return f"{holder} finds each person of it in this one with a probability of {low} to {high}"
+        return (
+            f"whoever holds the public table finds each person of it in this one with a probability of {low} to {high}"
+        )
 
     def check(self, whole: Counts) -> None:
         self.require_column(whole)

@@ -29,8 +29,8 @@ By = Literal["groups", "tuples"]
 BYS: tuple[By, ...] = ("groups", "tuples")
 
 WHO_WAS_TAKEN_OUT = (
-    "an attacker who knows the algorithm and everybody's quasi-identifiers learns who was taken out: a group that "
-    "shows fewer rows than it has people lost those of its most frequent values, or of the values that broke a promise"
+    "whoever knows the algorithm and everybody's quasi-identifiers learns who was taken out: a group that shows fewer "
+    "rows than it has people lost those of its most frequent values, or of the values that broke a promise"
 )
 """What suppressing single tuples gives away; saved with the release."""
 

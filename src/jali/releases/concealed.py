@@ -29,10 +29,10 @@ from jali.releases.summary import HOLDER, NOT_COVERED, OF_THE_PRESENT, beyond
 from jali.search.screen import Framed, framed
 
 KNOWN_ALGORITHM: dict[bool, str] = {
-    False: "an attacker who knows the algorithm learns that no finer groups kept the bounds, and of a lattice that no "
-    "other such groups tell more of the private rows",
-    True: "an attacker who knows the algorithm can often work out how far a group was shifted, and from that the "
-    "frequencies of its private rows, which say more than the distributions (reversibility)",
+    False: "whoever knows the algorithm learns that no finer groups kept the bounds, and of a lattice that no other "
+    "such groups tell more of the private rows",
+    True: "whoever knows the algorithm can often work out how far a group was shifted, and from that the frequencies "
+    "of its private rows, which say more than the distributions (reversibility)",
 }
 """What the algorithm gives away, without and with shifted distributions; saved with the release."""
 TRANSPARENT = "an attacker who takes some people of the public table for likelier than others beforehand"

@@ -365,10 +365,8 @@ class Partitioned(Generalized):
 
 
 KNOWN_ALGORITHM: dict[Peel, str] = {
-    "size": "an attacker who knows the algorithm can at times tell of classes published together that "
-    "one failed, and which",
-    "principle": "an attacker who knows the algorithm can often tell which classes failed the promises before "
-    "they were merged",
+    "size": "whoever knows the algorithm can at times tell of classes published together that one failed, and which",
+    "principle": "whoever knows the algorithm can often tell which classes failed the promises before they were merged",
 }
 """What the way of peeling can give away; saved with the release, and true of every release that is made so."""
 

@@ -49,7 +49,7 @@ NOT_COVERED = (
     "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
     "every single table that agrees with the marginals: promises about sensitive values speak of what is expected",
     "whether somebody is in the table",
-    "what follows from how the marginals were chosen, for an attacker who knows the algorithm",
+    "what follows from how the marginals were chosen, for whoever knows the algorithm",
     "another release of the same table beside this one",
 )
 

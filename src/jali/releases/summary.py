@@ -19,15 +19,15 @@ HOLDER = "an attacker who holds the public table, which has everybody of this on
 """Whom a concealed release is concealed from."""
 NOT_COVERED = (
     "what an attacker knows beyond the quasi-identifiers, e.g. somebody's sensitive value",
-    "what follows from how the groups were chosen, for an attacker who knows the algorithm",
+    "what follows from how the groups were chosen, for whoever knows the algorithm",
     "another release of the same table beside this one",
 )
 """What no promise of a generalized release speaks of."""
 UNKNOWN_PRESENCE = "whether somebody is in the table, where an attacker does not know it: distributions can tell him"
 """What a release with distributions does not cover besides (Nergiz et al., Section IV)."""
-OF_THE_PRESENT = "the sensitive values of people who are in the table: a group may have one row, or rows with one value"
+OF_THE_PRESENT = "the sensitive values of whoever is in the table: a group may have one row, or rows with one value"
 """What a promise about presence does not cover either."""
-SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for an attacker who knows that"
+SEVERAL_ROWS = "what follows from how many rows a person has, and in which groups, for whoever knows that"
 """What a release about people with several rows does not cover besides."""
 UNKNOWN = "whether somebody's sensitive value is missing: that is published as it is"
 """What promises do not cover where a missing value is no value."""
@@ -88,9 +88,7 @@ def beyond(principles: Iterable[Principle]) -> str:
     return f"more than {' or '.join(of)} that an attacker knows beyond the quasi-identifiers, or facts of another form"
 
 
-VISIBLE = (
-    "who is in the table: quasi-identifiers are published row by row, so an attacker who knows somebody's can look"
-)
+VISIBLE = "who is in the table: quasi-identifiers are published row by row, so whoever knows somebody's can look"
 """What the promises of buckets do not speak of either."""
 
 

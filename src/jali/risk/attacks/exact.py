@@ -67,7 +67,7 @@ def spreads(counts: Row, sizes: Row) -> Iterator[Way]:
 
 
 def _takes(counts: Row, size: int) -> Iterator[Row]:
-    """Every way to take a number of these."""
+    """Every way to take so many of these."""
     if not counts:
         yield ()
         return
@@ -138,7 +138,7 @@ def enumerate_worlds(people: People, group: Ints, replay: Replay, ways: list[lis
 
 
 def given_facts(belief: Belief, column: Ints, slot: int, value: int, facts: int) -> Fraction:
-    """The largest belief that somebody of a slot has a value of a column, given a number of facts about single people.
+    """The largest belief that somebody of a slot has a value of a column, given so many facts about single people.
 
     Every slot must be one person, and `column` is the column's value of each value. The worst fact says that if
     somebody has some value, then this person has this one: it rules out the worlds in which only the first is true.
@@ -267,7 +267,7 @@ def _times(one: Term, other: Term, shape: Row) -> Term:
 def _terms(
     people: People, size: int, values: tuple[list[int], int], shape: Row, must_break: tuple[Principle, ...]
 ) -> Term | None:
-    """The histograms that a number of people can have and that break one of the promises, if any, and their weights."""
+    """The histograms that so many people can have and that break one of the promises, if any, and their weights."""
     axes, last = values
     limits = tuple(min(size, n - 1) for n in shape)
     if prod(n + 1 for n in limits) > CELLS:

@@ -73,7 +73,7 @@ class People:
         return n
 
     def world(self, counts: Ints) -> Table:
-        """The table in which each slot has these numbers of people with each value: (slots, values)."""
+        """The table in which so many people of each slot have each value: (slots, values)."""
         value = np.empty(len(self.slot), dtype=np.int64)
         values = np.tile(np.arange(counts.shape[1]), len(counts))
         value[np.argsort(self.slot, kind="stable")] = np.repeat(values, counts.ravel())

@@ -137,7 +137,7 @@ def _of_suppression(lattice: Lattice, node: Levels, only: Ints, hidden: Bools, *
     """A class that was suppressed though another one, which comes first, is shown, must have failed.
 
     Classes that fail are suppressed, then others join them, the smallest first, until they keep every promise as one
-    group; so a class that comes after one that is shown did not join. `ties`: equal classes are in an unknown order.
+    group; so whoever comes after a class that is shown did not join. `ties`: equal classes are in an unknown order.
     """
     number, classes = lattice.roller.numbers(lattice.roller.bottom, node)
     f = lattice.table.frequencies
@@ -160,7 +160,7 @@ def _of_suppression(lattice: Lattice, node: Levels, only: Ints, hidden: Bools, *
 
 
 def _surely_hold(lattice: Lattice, hidden: Bools, people: int) -> bool:
-    """Whether any `people` of the suppressed ones keep every promise as one group."""
+    """Whether any so many of the suppressed people keep every promise as one group, whoever they are."""
     counts = lattice.table.frequencies.counts(np.where(hidden, 0, 1).astype(np.int64), 2)
     for principle in lattice.principles:
         if isinstance(principle, KAnonymity) and people >= principle.k:
