@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,7 +15,7 @@ from jali.core.arrays import Ints
 from jali.principles.counts import Sensitive
 from jali.search.items import Columns
 from oracles.often import repeated
-from red_team import attackers, dealing, halving
+from red_team import attackers, cases, dealing, halving
 from red_team.cases import Case, Values, drawn
 from red_team.page import between
 from red_team.pairs import DEALT, HALVED, PAIRS, attack
@@ -29,6 +30,18 @@ def test_nobody_learns_more_than_is_published(pair: tuple[str, str]) -> None:
     assert attack(pair, 1, range(3)).is_clean
 
 
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Verdicts that were remembered of the same values are about none that is missing, and the other way round."""
+    memories = (cases._verdicts, cases._whole_holds, halving._samples)
+    for memory in memories:
+        memory.cache_clear()
+    yield
+    for memory in memories:
+        memory.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("principle", [*HALVED, *DEALT[:2]])
 def test_nobody_learns_more_of_a_known_value_where_others_are_missing(
     principle: str, monkeypatch: pytest.MonkeyPatch
