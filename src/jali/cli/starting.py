@@ -99,12 +99,12 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
 
 def job_text(made: Profile, source: str, name: str) -> str:
     """A job for the table of a profile, as the text of a TOML file that runs as it is."""
-    from jali.risk.profile import LATTICE, NODES
+    from jali.risk.profile import FEWEST, LATTICE, NODES
 
     if not made.of_role("quasi"):
         raise InputError("no column can be published", do="see jali profile for the reasons")
-    few = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE
-    method = "generalize" if few else "partition"
+    searched = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE and made.people >= FEWEST
+    method = "generalize" if searched else "partition"
     parts = [
         f"# A job for jali. It runs as it is:  jali publish {name}\n"
         "# jali guessed what each column is from its name and values; the lines marked # check are doubtful.\n",
@@ -114,6 +114,7 @@ def job_text(made: Profile, source: str, name: str) -> str:
         + _lines((c, c.hierarchy) for c in made.of_role("quasi")),
         "[sensitive]  # what nobody should learn about a person\n"
         + _lines((c, "true") for c in made.of_role("sensitive")),
+        _types(made),
         _METHOD[method],
         '[[principles]]\nname = "KAnonymity"\nk = 5\n',
         *(f"[[principles]]\n{c.promise}\nsensitive = {quoted(c.name)}\n" for c in made.of_role("sensitive")),
@@ -124,7 +125,7 @@ def job_text(made: Profile, source: str, name: str) -> str:
 _METHOD = {
     "generalize": '[generalize]\nmetric = "kl"        # or "discernibility", "average", "height", "loss"\n'
     "suppress = 0.05      # the share of rows that may be shown as *\n",
-    "partition": '[partition]\nmode = "strict"      # groups follow the people, since there are too many levels\n',
+    "partition": '[partition]\nmode = "strict"      # groups follow the people: too many levels or too few people\n',
 }
 
 
@@ -153,6 +154,12 @@ def _left_out(made: Profile) -> str:
     lines = [f"#     {quoted(column.name)}  # {_plain(reason)}  # check" for column, reason in columns]
     lines += [f"#     {quoted(name)}  # values that jali cannot publish" for name in made.unread]
     return "# Not named and not published:\n" + "\n".join(lines) + "\n"
+
+
+def _types(made: Profile) -> str:
+    """Numbers that are codes are read as texts, so that nobody sees an interval of them."""
+    coded = [c.name for c in made.of_role("quasi") if c.kind == "number" and "frequency" in c.hierarchy]
+    return "" if not coded else "[types]\n" + "".join(f'{quoted(name)} = "text"  # codes\n' for name in coded)
 
 
 def _lines(columns: Iterable[tuple[ColumnProfile, str]]) -> str:

@@ -35,8 +35,9 @@ from jali.sources.tables import Whole, whole
 QUASI = 12
 """So many quasi-identifiers a suggested job has at most: with more, groups of people hardly share anything."""
 SENSITIVE = 4
-NODES, LATTICE = 5_000, 8
-"""Up to this number of combinations of levels, and of columns, a suggested job generalizes; beyond it partitions."""
+NODES, LATTICE, FEWEST = 5_000, 8, 200
+"""A suggested job generalizes up to this number of combinations of levels, up to this number of columns and from this
+number of people on; else it partitions, since a search would take long or end in stars."""
 SHARED = 0.1
 """Columns with fewer values for each row than this can say the same; others do so by chance, where all are unique."""
 EXAMPLES = 3
