@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 from jali.core.files import job_data
+from jali.core.forms import (
+    BOOL,
+    FILE,
+    NUMBER,
+    TABLE,
+    TEXT,
+    TEXTS,
+    TRUE,
+    Form,
+    any_of,
+    form_of,
+    list_of,
+    shown,
+    table_of,
+)
 from jali.core.progress import Step
 from jali.encoding.builders import bands, dates, frequency, mask, quantiles, suppress
 from jali.encoding.codes import grid, prefix
@@ -108,7 +118,7 @@ class Job:
         """The job in a TOML file; the paths in it are relative to that file."""
         path = Path(path)
         place, data = path.name, job_data(path)
-        _check_keys(place, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
+        _check_keys(place, data, {**_FIELDS, **dict.fromkeys(METHODS, TABLE)})
         if "input" not in data:
             raise InputError(f"{place}: no input was named", do='write input = "table.csv"')
         method = data.get("method", "generalize")
@@ -184,7 +194,7 @@ def requirement(path: str | Path) -> tuple[Principle, ...]:
     """The principles of a job file, which need not say more than those."""
     path = Path(path)
     data = job_data(path)
-    _check_keys(path.name, data, {**_FIELDS, **dict.fromkeys(METHODS, _TABLE)})
+    _check_keys(path.name, data, {**_FIELDS, **dict.fromkeys(METHODS, TABLE)})
     with _at(path.name):
         return _at_least_one(_principles(path.name, data))
 
@@ -200,8 +210,8 @@ def _policy(place: str, data: Data) -> Policy | None:
 
     if "policy" not in data:
         return None
-    if not _TABLE.fits(data["policy"]):
-        raise InputError(f"{place}: policy must be {_TABLE.words}", do='write [policy] with preset = "public"')
+    if not TABLE.fits(data["policy"]):
+        raise InputError(f"{place}: policy must be {TABLE.words}", do='write [policy] with preset = "public"')
     _check_keys(f"{place} [policy]", data["policy"], options_of(Policy))
     with _at(place):
         return policy_of(data["policy"])
@@ -234,59 +244,28 @@ def _at(place: str) -> Iterator[None]:
 # -- what may stand where ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A form that a value may have, and how a message calls it."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-
-def _any(words: str, *forms: _Form) -> _Form:
-    return _Form(words, lambda x: any(form.fits(x) for form in forms))
-
-
-def _list(words: str, item: _Form) -> _Form:
-    return _Form(words, lambda x: isinstance(x, list) and all(map(item.fits, x)))
-
-
-def _table(words: str, value: _Form) -> _Form:
-    return _Form(words, lambda x: isinstance(x, dict) and all(map(value.fits, x.values())))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_TEXT = _Form("text", lambda x: isinstance(x, str))
-_FILE = _Form("text", lambda x: isinstance(x, str))  # its path is relative to the job
-_NUMBER = _Form("a number", _is_number)
-_TRUE = _Form("true", lambda x: x is True)
-_BOOL = _Form("true or false", lambda x: isinstance(x, bool))
-_TABLE = _Form("a table", lambda x: isinstance(x, dict))
-_TEXTS = _table("a table of texts", _TEXT)
-_NAMES = _list('a list of column names, e.g. ["ward"]', _TEXT)
-_COLUMNS = _any('a list of column names, e.g. ["age"], or a table', _TABLE, _NAMES)
-_WIDTHS = _any("a list of numbers, e.g. [5, 10, 20]", _NUMBER, _list("", _NUMBER))
-_ROWS = _any('a file, e.g. "nationality.csv", or rows of texts', _TEXT, _list("", _list("", _TEXT)))
+_NAMES = list_of('a list of column names, e.g. ["ward"]', TEXT)
+_COLUMNS = any_of('a list of column names, e.g. ["age"], or a table', TABLE, _NAMES)
+_WIDTHS = any_of("a list of numbers, e.g. [5, 10, 20]", NUMBER, list_of("", NUMBER))
+_ROWS = any_of('a file, e.g. "nationality.csv", or rows of texts', TEXT, list_of("", list_of("", TEXT)))
 _AS_THEY_ARE = (
     "method", "person", "weights", "types", "missing", "domain", "spreadsheet_safe", "identifier", "allow", "strict",
     "missing_is_value", *READING,
 )  # fmt: skip
 _PATHS = ("output", "private", "pseudonym_key")
-_FIELDS: dict[str, _Form] = {
-    **dict.fromkeys(("input", *_PATHS), _FILE),
-    **dict.fromkeys(_AS_THEY_ARE, _TEXT),
-    **dict.fromkeys(("spreadsheet_safe", "strict"), _BOOL),
-    "identifier": _any('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', _TEXTS, _NAMES),
-    "allow": _table('a table of reasons, e.g. ward = "wards are no people"', _TEXT),
-    "types": _table('a table of kinds, e.g. zip = "text"', _TEXT),
-    "missing_markers": _any('a list of texts, e.g. ["NA"], or "r", "stata" or "sas"', _TEXT, _list("", _TEXT)),
+_FIELDS: dict[str, Form] = {
+    **dict.fromkeys(("input", *_PATHS), FILE),
+    **dict.fromkeys(_AS_THEY_ARE, TEXT),
+    **dict.fromkeys(("spreadsheet_safe", "strict"), BOOL),
+    "identifier": any_of('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', TEXTS, _NAMES),
+    "allow": table_of('a table of reasons, e.g. ward = "wards are no people"', TEXT),
+    "types": table_of('a table of kinds, e.g. zip = "text"', TEXT),
+    "missing_markers": any_of('a list of texts, e.g. ["NA"], or "r", "stata" or "sas"', TEXT, list_of("", TEXT)),
     **dict.fromkeys(("other", "missing_is_value"), _NAMES),
     "quasi": _COLUMNS,
     "sensitive": _COLUMNS,
-    "principles": _list("tables with two brackets each, [[principles]]", _TABLE),
-    **dict.fromkeys(("frontier", "policy"), _TABLE),
+    "principles": list_of("tables with two brackets each, [[principles]]", TABLE),
+    **dict.fromkeys(("frontier", "policy"), TABLE),
 }
 METHODS = {name: name for name in ("generalize", "partition", "marginals", "recode", "anatomize", "angel", "conceal")}
 METHODS["angel"] = "angelize"
@@ -294,63 +273,29 @@ METHODS["angel"] = "angelize"
 
 # -- options, from the signatures of the functions that take them --------------------------------------------------
 
-_FORMS: dict[Any, _Form] = {
-    **dict.fromkeys((str, Literal), _TEXT),
-    **dict.fromkeys((int, float, Fraction), _NUMBER),
-    **dict.fromkeys((Iterable, Sequence, list, tuple), _Form("a list", lambda x: isinstance(x, list))),
-    **{bool: _BOOL, Path: _FILE, Mapping: _TABLE, dict: _TABLE},
-    date: _Form("a day", lambda x: isinstance(x, date)),
-}
-_UNIONS: dict[tuple[_Form, ...], _Form] = {
-    (_TEXT, _FILE): _FILE,
-    (_TEXT, _TEXTS): _any("a text or a table of texts", _TEXT, _TEXTS),
-    (_BOOL, _TABLE): _any("true, false or a table of levels", _BOOL, _TABLE),
-}
-_METHODS = _list('a list of methods, e.g. ["lattice", "pdf"]', _TEXT)
+_METHODS = list_of('a list of methods, e.g. ["lattice", "pdf"]', TEXT)
 _LISTS = {
     "methods": _METHODS,
     "accept": _METHODS,
-    "strengths": _list("a list of numbers, e.g. [2, 5, 10]", _any("", _NUMBER, _TEXT)),
-    "marginals": _list('lists of column names, e.g. [["zip", "disease"]]', _NAMES),
+    "strengths": list_of("a list of numbers, e.g. [2, 5, 10]", any_of("", NUMBER, TEXT)),
+    "marginals": list_of('lists of column names, e.g. [["zip", "disease"]]', _NAMES),
 }
 """The lists whose items a message names more exactly than a type does."""
 
 
 @cache
-def options_of(function: Callable[..., Any]) -> Mapping[str, _Form]:
+def options_of(function: Callable[..., Any]) -> Mapping[str, Form]:
     """The options of a function that a job can give: its keyword arguments of types that TOML has.
 
     `public`, a table, is given by the name of its file.
     """
     arguments = inspect.signature(function, eval_str=True).parameters.values()
-    forms = {one.name: _form(one.annotation) for one in arguments if one.kind is one.KEYWORD_ONLY}
-    forms |= {one.name: _FILE for one in arguments if one.name == "public"}
+    forms = {one.name: form_of(one.annotation) for one in arguments if one.kind is one.KEYWORD_ONLY}
+    forms |= {one.name: FILE for one in arguments if one.name == "public"}
     return {name: _LISTS.get(name, form) for name, form in forms.items() if form is not None}
 
 
-def _form(hint: Any) -> _Form | None:
-    """The form of a value of this type; None where TOML has no such values."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    forms = tuple(dict.fromkeys(form for part in parts if (form := _of_type(part)) is not None))
-    if len(forms) < 2:
-        return forms[0] if forms else None
-    if forms == (_TEXT, _TABLE):
-        choices = ", ".join(
-            _shown(choice) for part in parts if get_origin(part) is Literal for choice in get_args(part)
-        )
-        return _Form(
-            f"{choices or 'text'} or a table of levels", lambda x: x != {} and (_TEXT.fits(x) or _TABLE.fits(x))
-        )
-    return _UNIONS.get(forms) or _any(" or ".join(form.words for form in forms), *forms)
-
-
-def _of_type(hint: Any) -> _Form | None:
-    """The form of a type that is no union."""
-    form = _FORMS.get(get_origin(hint) or hint)
-    return _TEXTS if form is _TABLE and [*map(_form, get_args(hint))] == [_TEXT, _TEXT] else form
-
-
-def section_keys(section: str) -> Mapping[str, _Form]:
+def section_keys(section: str) -> Mapping[str, Form]:
     """The keys of the section of a method, or of [frontier]."""
     import jali
 
@@ -360,30 +305,30 @@ def section_keys(section: str) -> Mapping[str, _Form]:
     return {name: form for name, form in known.items() if name not in ("seed", "options", "resume")}
 
 
-_MIXED = _list("", _any("", _NUMBER, _TEXT))
-_SYSTEM = _any('a list of lengths, e.g. [3, 1], or a system, e.g. "icd-10"', _WIDTHS, _TEXT, _TRUE, _MIXED)
-_UNITS = _any('a list of units, e.g. ["week", "month"]', _TRUE, _TEXT, _list("", _TEXT))
-_BUILDERS: dict[str, tuple[Callable[..., Builder], _Form]] = {
+_MIXED = list_of("", any_of("", NUMBER, TEXT))
+_SYSTEM = any_of('a list of lengths, e.g. [3, 1], or a system, e.g. "icd-10"', _WIDTHS, TEXT, TRUE, _MIXED)
+_UNITS = any_of('a list of units, e.g. ["week", "month"]', TRUE, TEXT, list_of("", TEXT))
+_BUILDERS: dict[str, tuple[Callable[..., Builder], Form]] = {
     "bands": (bands, _WIDTHS),
-    "mask": (mask, _TRUE),
+    "mask": (mask, TRUE),
     "dates": (dates, _UNITS),
-    "suppress": (suppress, _TRUE),
+    "suppress": (suppress, TRUE),
     "prefix": (prefix, _SYSTEM),
-    "zip": (zip_code, _any('a country, e.g. "DE"', _TEXT, _MIXED)),
-    "grid": (grid, _any(_WIDTHS.words, _TRUE, _WIDTHS)),
+    "zip": (zip_code, any_of('a country, e.g. "DE"', TEXT, _MIXED)),
+    "grid": (grid, any_of(_WIDTHS.words, TRUE, _WIDTHS)),
     "frequency": (frequency, _WIDTHS),
     "quantiles": (quantiles, _WIDTHS),
 }
 _WORDS = ("mask", "dates", "suppress", "grid", "auto")
-_HIERARCHIES: dict[str, dict[str, _Form]] = {
+_HIERARCHIES: dict[str, dict[str, Form]] = {
     **{kind: {kind: form, **options_of(make)} for kind, (make, form) in _BUILDERS.items()},
-    "auto": {"auto": _TRUE},
+    "auto": {"auto": TRUE},
     "taxonomy": {"taxonomy": _ROWS},
 }
 _HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'
 
 
-def _check_keys(place: str, data: Data, known: Mapping[str, _Form]) -> None:
+def _check_keys(place: str, data: Data, known: Mapping[str, Form]) -> None:
     """Raise InputError for a key that is not known here, or whose value has another form than it must."""
     for key, value in data.items():
         if key not in known:
@@ -391,7 +336,7 @@ def _check_keys(place: str, data: Data, known: Mapping[str, _Form]) -> None:
             do = "it belongs above the first [section]" if belongs else _section_of(place, key, data)
             raise InputError(f'{place}: unknown key "{key}"', do=do or nearest(key, known))
         if not known[key].fits(value):
-            raise InputError(f"{place}: {key} must be {known[key].words}", got=_shown(value))
+            raise InputError(f"{place}: {key} must be {known[key].words}", got=shown(value))
 
 
 def _section_of(place: str, key: str, data: Data) -> str:
@@ -399,12 +344,6 @@ def _section_of(place: str, key: str, data: Data) -> str:
     method = data.get("method", "generalize")
     known = "[" not in place and isinstance(method, str) and method in METHODS and key in section_keys(method)
     return f"it belongs in the section [{method}]" if known else ""
-
-
-def _shown(value: object) -> str:
-    """A value as the job file spells it, cut where it is long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _columns(place: str, given: Data | list[str], folder: Path) -> dict[str, Builder | None]:
@@ -423,11 +362,11 @@ def _hierarchy(place: str, name: str, given: object, folder: Path) -> Builder | 
     if isinstance(given, str) and given in _WORDS:
         given = {given: True}
     if not isinstance(given, dict):
-        raise InputError(f"{place}: not a hierarchy", got=_shown(given), do=_advice(name, given))
+        raise InputError(f"{place}: not a hierarchy", got=shown(given), do=_advice(name, given))
     kinds = [key for key in given if key in _HIERARCHIES]
     if len(kinds) > 1:
         raise InputError(f"{place}: {kinds[0]} and {kinds[1]} at once", do="give a column one hierarchy")
-    _check_keys(place, given, _HIERARCHIES[kinds[0]] if kinds else dict.fromkeys(_HIERARCHIES, _TRUE))
+    _check_keys(place, given, _HIERARCHIES[kinds[0]] if kinds else dict.fromkeys(_HIERARCHIES, TRUE))
     if not kinds:
         raise InputError(f"{place}: no hierarchy", do=_HOW)
     with _at(place):
@@ -456,7 +395,7 @@ def _options(place: str, section: str, given: Data, folder: Path) -> dict[str, A
     """The keyword arguments in a section of the job."""
     known = section_keys(section) if given else {}
     _check_keys(f"{place} [{section}]", given, known)
-    return {key: _path(folder, value) if known[key] is _FILE else value for key, value in given.items()}
+    return {key: _path(folder, value) if known[key] is FILE else value for key, value in given.items()}
 
 
 def _principles(place: str, data: Data) -> tuple[Principle, ...]:
@@ -466,6 +405,6 @@ def _principles(place: str, data: Data) -> tuple[Principle, ...]:
             if not isinstance(given.get("name"), str):
                 raise InputError("a principle needs a name", do='e.g. name = "KAnonymity"')
             if not isinstance(given.get("sensitive", ""), str):
-                raise InputError("sensitive must be the name of a column", got=_shown(given["sensitive"]))
+                raise InputError("sensitive must be the name of a column", got=shown(given["sensitive"]))
             found.append(from_dict(dict(given)))
     return tuple(found)

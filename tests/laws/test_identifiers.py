@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.encoding.identifiers import named_like, suspicion
+from jali.encoding.identifiers import named_like, pseudonyms, suspicion
 from jali.job import Job
-from jali.sources.pseudonyms import pseudonyms
 
 NAMED = {
     "name": "name Name first_name LastName fname full_name surname patient_name Vorname Nachname Familienname "

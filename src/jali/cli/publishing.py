@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jali.encoding.table import Table
     from jali.job import Job
     from jali.releases.base import Release
-    from jali.search.lattice.lattice import Node
+    from jali.search.lattice.costs import Node
 
 
 @click.command()

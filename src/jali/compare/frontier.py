@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from jali.compare.methods import METHODS, Method, Options, methods_of, sections_of
@@ -223,7 +222,7 @@ def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options:
 def _check(table: Table, requirement: tuple[Principle, ...]) -> None:
     """Raise InputError for a principle that makes no sense for the table, whatever the method."""
     frequencies = table.frequencies
-    whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
+    whole = frequencies.whole
     for principle in requirement:
         principle.check(whole)
 

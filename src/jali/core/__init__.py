@@ -1,4 +1,4 @@
-"""Small tools that every room may use: arrays, files, text, charts, progress, programs.
+"""Small tools that every room may use: arrays, files, forms, text, charts, progress, programs.
 
 In this file: the door to verbs that a value offers as a method, though they live in a room above it. `release.extend()`
 is a method of a release, but it publishes. A value asks for the verb by its name, and imports nothing.

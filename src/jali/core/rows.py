@@ -42,6 +42,16 @@ def fresh_random() -> np.random.Generator:
     return np.random.Generator(np.random.PCG64DXSM(secrets.randbits(256)))
 
 
+def fresh_order(rows: int) -> NDArray[np.int64]:
+    """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away."""
+    return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)).astype(np.int64)
+
+
+def open_order(rows: int) -> NDArray[np.int64]:
+    """A random order by a fast generator, where a proof lets the attacker know it, as the order of ties in halves."""
+    return np.random.default_rng(secrets.randbits(256)).permutation(rows)
+
+
 def drawn(numbers: Ints, random: np.random.Generator) -> Places:
     """The rows that distinct rows with these numbers stand for, in a uniformly random order.
 

@@ -1,8 +1,8 @@
-"""Tables: columns of codes with roles, and the distinct combinations with their counts: no search touches rows."""
+"""Tables: columns of codes with roles, encoded once; searches read their frequencies and touch no rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -15,109 +15,11 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.core.text import element, html_table, joined
 from jali.encoding import values as v
+from jali.encoding.frequencies import Frequencies, entries
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.identifiers import Suspicion, suspicion
 from jali.errors import InputError, nearest, nearest_hidden
-from jali.principles.counts import Counts, Sensitive
-
-
-@dataclass(frozen=True, eq=False)
-class Frequencies:
-    """Distinct quasi-identifier combinations, and what stands under each: entries of sensitive values.
-
-    Entries are sorted by combination, then joint value (then person). Privacy counts `people`; measures count `weight`.
-    """
-
-    codes: NDArray[np.int32]  # (combinations, quasi columns)
-    combination: Ints  # (entries,)
-    value: Ints  # (entries,) joint value of the sensitive columns as published
-    people: Ints  # (entries,) people; 1 where persons are named
-    rows: Ints  # (entries,)
-    weight: Floats  # (entries,) the rows' weights; their number where there are none
-    person: Ints | None  # (entries,)
-    joint: Ints  # (joint values, sensitive columns) codes
-    sensitive: tuple[Sensitive, ...]  # as judged
-    judged: tuple[Ints, ...]  # judged[column][code] → value as judged
-    row_combination: NDArray[np.int32]  # (rows,) the combination of each record of the table
-
-    @property
-    def combinations(self) -> int:
-        """How many distinct combinations there are."""
-        return len(self.codes)
-
-    @property
-    def spread_people(self) -> bool:
-        """Whether somebody's rows differ in the quasi-identifiers, so that counts of people do not add up."""
-        if self.person is None:
-            return False
-        pairs = _pairs(self.person, self.combination)
-        return len(pairs) > len(np.unique(self.person))
-
-    @property
-    def several_values(self) -> bool:
-        """Whether somebody has several sensitive values, so that people of different values do not add up."""
-        return self.person is not None and len(_pairs(self.person, self.value)) > len(np.unique(self.person))
-
-    def counts(self, group: Ints, groups: int | None = None) -> Counts:
-        """People by group and sensitive value, when combination c belongs to group `group[c]`."""
-        groups = int(group.max(initial=-1)) + 1 if groups is None else groups
-        judged = np.empty_like(self.joint)
-        for index, mapping in enumerate(self.judged):
-            judged[:, index] = mapping[self.joint[:, index]]
-        return Counts(groups, group[self.combination], self.value, self.people, self.sensitive, judged, self.person)
-
-    def projected(self, columns: Sequence[int]) -> Frequencies:
-        """The frequencies of the same records with some of the quasi columns, from the combinations alone."""
-        codes = self.codes[:, list(columns)]
-        widths = (codes.max(axis=0, initial=0) + 1).tolist()
-        number, first = combine([(codes[:, i], width) for i, width in enumerate(widths)], len(codes))
-        entries = _entries(
-            (number[self.combination], len(first)), (self.value, len(self.joint)), self.person, self.rows, self.weight
-        )
-        return replace(self, codes=codes[first], row_combination=number[self.row_combination], **entries)
-
-    def without_values(self) -> Frequencies:
-        """The frequencies of the same records where nobody's sensitive value is known; for one row a person."""
-        people = counted(self.combination, self.people, self.combinations)
-        return replace(
-            self,
-            combination=np.arange(self.combinations),
-            value=np.zeros(self.combinations, dtype=np.int64),
-            people=people,
-            rows=people,
-            weight=added(self.combination, self.weight, self.combinations),
-            joint=np.zeros((1, 0), dtype=np.int64),
-            sensitive=(),
-            judged=(),
-        )
-
-
-def _entries(
-    combination: tuple[NDArray[np.integer], int],
-    value: tuple[NDArray[np.integer], int],
-    person: Ints | None,
-    rows: Ints | None,
-    weight: Floats | None,
-) -> dict[str, Any]:
-    """The entries of records, or of finer entries, as fields of Frequencies: what differs in nothing is one."""
-    keys = [combination, value]
-    if person is not None:
-        keys.append((person, int(person.max(initial=0)) + 1))
-    entry, first = combine(keys, len(value[0]))
-    every = counted(entry, rows)
-    return {
-        "combination": combination[0][first].astype(np.int64),
-        "value": value[0][first].astype(np.int64),
-        "people": every if person is None else np.ones(len(every), dtype=np.int64),
-        "rows": every,
-        "weight": every.astype(np.float64) if weight is None else added(entry, weight),
-        "person": None if person is None else person[first],
-    }
-
-
-def _pairs(first: Ints, second: Ints) -> Ints:
-    return np.unique(first * (int(second.max(initial=0)) + 1) + second)
-
+from jali.principles.counts import Sensitive
 
 Role = Literal["quasi", "sensitive", "other", "identifier"]  # the last for pseudonyms
 Domain = Literal["declared", "present"]
@@ -424,7 +326,7 @@ def _frequencies(table: Table) -> Frequencies:
         sensitive=tuple(s for s, _ in judged),
         judged=tuple(m for _, m in judged),
         row_combination=combination,
-        **_entries((combination, len(codes)), (joint_value, len(joint)), table.person, rows, weight),
+        **entries((combination, len(codes)), (joint_value, len(joint)), table.person, rows, weight),
     )
 
 

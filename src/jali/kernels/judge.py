@@ -133,6 +133,27 @@ def holds(work: Work, desk: Desk, n: Ints, size: int) -> bool:  # noqa: PLR0912 
 
 
 @inner
+def judge_entries(
+    judged: Ints, work: Work, desk: Desk, values: NDArray[np.int32], people: NDArray[np.int32], size: int
+) -> bool:
+    """Whether a group with these people of these joint values keeps every promise."""
+    counts, seen, kinds = desk.counts[LEFT], desk.counts[SEEN], desk.kinds
+    for c in range(len(judged)):
+        kinds[c] = 0
+        for e in range(len(values)):
+            v = judged[c, values[e]]
+            if counts[c, v] == 0:
+                seen[c, kinds[c]] = v
+                kinds[c] += 1
+            counts[c, v] += people[e]
+    kept = holds(work, desk, counts, size)
+    for c in range(len(judged)):
+        for s in range(kinds[c]):
+            counts[c, seen[c, s]] = 0
+    return kept
+
+
+@inner
 def _tail(n: Ints, seen: Ints, size: int, l: int, unknown: int) -> int:
     """r_l + r_l+1 + …, counts in descending order: everybody who is known without the l - 1 largest counts."""
     above, out = size + 1, 0  # counts of at least `above` are out already

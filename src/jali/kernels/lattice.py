@@ -9,11 +9,10 @@ from __future__ import annotations
 from math import exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints
 from jali.kernels.jit import inner, outer
-from jali.kernels.judge import LEFT, SEEN, Desk, Work, holds
+from jali.kernels.judge import Desk, Work, judge_entries
 
 # isort: off
 from jali.kernels.tallies import (
@@ -35,27 +34,6 @@ TIE = 1e-10
 
 
 @inner
-def _judge(
-    judged: Ints, work: Work, desk: Desk, values: NDArray[np.int32], people: NDArray[np.int32], size: int
-) -> bool:
-    """Whether a group with these people of these joint values keeps every promise."""
-    counts, seen, kinds = desk.counts[LEFT], desk.counts[SEEN], desk.kinds
-    for c in range(len(judged)):
-        kinds[c] = 0
-        for e in range(len(values)):
-            v = judged[c, values[e]]
-            if counts[c, v] == 0:
-                seen[c, kinds[c]] = v
-                kinds[c] += 1
-            counts[c, v] += people[e]
-    kept = holds(work, desk, counts, size)
-    for c in range(len(judged)):
-        for s in range(kinds[c]):
-            counts[c, seen[c, s]] = 0
-    return kept
-
-
-@inner
 def _flag(ground: Ground, room: Room, work: Work, desk: Desk, tally: int, exactly: bool, most: int) -> int:
     """Flag the groups that break a promise, or surely do; how many rows they have, counted until it is over `most`."""
     begin, end, gone = room.kept[BEGIN, tally], room.kept[BEGIN, tally] + room.kept[GROUPS, tally], 0
@@ -67,7 +45,7 @@ def _flag(ground: Ground, room: Room, work: Work, desk: Desk, tally: int, exactl
         fails = too_few(sizes[g], sets[g], least, distinct)
         if exactly and not fails:
             a, b = start[g], start[g + 1] if g + 1 < end - begin else last
-            fails = not _judge(judged, work, desk, values[a:b], people[a:b], sizes[g])
+            fails = not judge_entries(judged, work, desk, values[a:b], people[a:b], sizes[g])
         hidden[g] = fails
         if fails:
             gone += sizes[g]
@@ -323,7 +301,7 @@ def _union_holds(ground: Ground, room: Room, work: Work, desk: Desk, tally: int,
         if room.joint[1, v]:
             values[kinds], people[kinds] = v, room.joint[1, v]
             kinds += 1
-    return _judge(ground.judged, work, desk, values[:kinds], people[:kinds], gone)
+    return judge_entries(ground.judged, work, desk, values[:kinds], people[:kinds], gone)
 
 
 @inner

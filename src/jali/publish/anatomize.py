@@ -11,6 +11,7 @@ import numpy as np
 from jali.core.arrays import Ints, combine, counted, owners
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
+from jali.core.rows import fresh_order
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs
@@ -19,7 +20,6 @@ from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, is_asked
-from jali.releases.base import fresh_order
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import Requirement
@@ -27,7 +27,8 @@ from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
 from jali.search.batches import deal, dealing, kept_by
 from jali.search.common import require_feasible
 from jali.search.items import Mode, Split
-from jali.search.lattice.lattice import Lattice, Node
+from jali.search.lattice.costs import Node
+from jali.search.lattice.lattice import Lattice
 from jali.search.mondrian import mondrian, require_cuts
 
 WAYS = ("anatomy", "partition")
@@ -143,7 +144,7 @@ def _of_node(table: Table, required: tuple[Principle, ...], levels: Mapping[str,
 def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Grouped:
     """Buckets from the anatomy algorithm; every other promise is judged afterwards."""
     frequencies = table.frequencies
-    whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
+    whole = frequencies.whole
     require_feasible(required, whole)
     drivers = [p for p in required if p.deals]
     name, l = dealing(drivers, whole, table.rows)

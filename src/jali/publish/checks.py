@@ -243,7 +243,7 @@ def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) ->
     if not sizes:
         do = "pass k=10, say; k=1 shows quasi-identifiers as they are, as jali.anatomize does"
         raise InputError("no k says how many people must look alike", do=do)
-    whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
+    whole = table.frequencies.whole
     KAnonymity(max(sizes)).check(whole)
     return max(sizes), tuple(dict.fromkeys(kept))
 

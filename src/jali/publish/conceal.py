@@ -12,13 +12,13 @@ import numpy as np
 
 from jali.core.arrays import Ints, owners, starts
 from jali.core.progress import Step, watched
+from jali.core.rows import fresh_order, open_order
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import holder_costs
 from jali.principles.anonymity import DeltaPresence
 from jali.publish.checks import note_of_stars, only_present, require_publishable
 from jali.publish.generalize import manifest_of
-from jali.releases.base import fresh_order, open_order
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.concealed import KNOWN_ALGORITHM, Concealed, _in_public_domain
 from jali.releases.display import Members as Shown

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, combine, counted
 from jali.core.formats import free_name
 from jali.core.progress import Step
+from jali.core.rows import fresh_order, open_order
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.conditions import BoxColumn
@@ -23,7 +24,6 @@ from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
-from jali.releases.base import fresh_order, open_order
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
@@ -275,7 +275,7 @@ def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, 
 
 def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
     """Batches of people with different values, dealt at random; an error where they do not keep every promise."""
-    whole = table.frequencies.counts(np.zeros(table.frequencies.combinations, dtype=np.int64), 1)
+    whole = table.frequencies.whole
     name, l = dealing(required, whole, table.records)
     if l < 2:
         raise InputError("no promise says how many different values a batch needs", do="give a FrequencyDiversity(l)")

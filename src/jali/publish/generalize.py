@@ -35,8 +35,8 @@ from jali.releases.generalized import Generalized, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition
-from jali.search.lattice.costs import Costing, Costs, Metric
-from jali.search.lattice.lattice import Lattice, Nodes
+from jali.search.lattice.costs import Costing, Costs, Metric, Nodes
+from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.tally import Roller
 
 WEIGHT_DIGITS = 6

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, counted, owners
 from jali.core.progress import Step, watched
+from jali.core.rows import fresh_order, open_order
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
@@ -28,7 +29,6 @@ from jali.publish.checks import (
 )
 from jali.publish.generalize import manifest_of, mean_weight, one_of_each
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
-from jali.releases.base import fresh_order, open_order
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement

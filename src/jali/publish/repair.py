@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added, average_size, counted, discernibility, owners, starts
+from jali.core.rows import fresh_order
 from jali.encoding.hierarchy import ROOT
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.principles.base import Principle, exact, principles_of
 from jali.publish.generalize import WEIGHT_DIGITS
 from jali.publish.transparent import claim, is_asked
-from jali.releases.base import Manifest, Release, fresh_order
+from jali.releases.base import Manifest, Release
 from jali.releases.column import Published
 from jali.releases.facts import LevelFacts
 from jali.releases.generalized import Generalized, Requirement

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.summary import ATTACKER, NOT_COVERED, UNKNOWN, an, column_line, cut, of_known, some_unknown
+from jali.releases.summary import ATTACKER, NOT_COVERED, UNKNOWN, Words, an, column_line, cut, of_known, some_unknown
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -114,15 +113,6 @@ class Manifest:
             tuple(notes),
             dict(allowed),
         )
-
-
-class Words(NamedTuple):
-    """What a kind of release calls its groups."""
-
-    one: str = "group"  # one of the groups that sensitive values are counted by
-    several: str = "groups"
-    shown: str = "Groups"  # the groups that people are shown in, as a heading
-    alike: str = "People who look alike, at least"  # what k counts
 
 
 class Release(ABC):
@@ -416,13 +406,3 @@ def _totals(counts: Counts) -> list[NDArray[np.int64]]:
     cells = [counts.cells(column.name) for column in counts.sensitive]
     people = [counted(each.value, each.n, len(each.column)) for each in cells]
     return [np.sort(counts.size)[::-1], *people]
-
-
-def fresh_order(rows: int) -> NDArray[np.int64]:
-    """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away."""
-    return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)).astype(np.int64)
-
-
-def open_order(rows: int) -> NDArray[np.int64]:
-    """A random order by a fast generator, where a proof lets the attacker know it, as the order of ties in halves."""
-    return np.random.default_rng(secrets.randbits(256)).permutation(rows)

@@ -25,10 +25,10 @@ from jali.graphical.privacy.block import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release, Words
+from jali.releases.base import Manifest, Release
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
-from jali.releases.summary import cost_lines, many, noted_lines
+from jali.releases.summary import Words, cost_lines, many, noted_lines
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover

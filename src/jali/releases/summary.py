@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from jali.principles.base import Principle
@@ -40,6 +40,15 @@ COSTS = {  # a repaired release lacks those that need the original
     "loss": "loss {:.4f}",
     "height": "generalization height {:.0f}",
 }
+
+
+class Words(NamedTuple):
+    """What a kind of release calls its groups."""
+
+    one: str = "group"  # one of the groups that sensitive values are counted by
+    several: str = "groups"
+    shown: str = "Groups"  # the groups that people are shown in, as a heading
+    alike: str = "People who look alike, at least"  # what k counts
 
 
 def many(number: int, one: str, more: str | None = None) -> str:

@@ -19,7 +19,7 @@ from jali.estimates.cells import listed
 from jali.releases.base import Release
 from jali.releases.column import Published
 from jali.releases.summary import an, many
-from jali.search.lattice.lattice import Nodes
+from jali.search.lattice.costs import Nodes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

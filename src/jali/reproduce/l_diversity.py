@@ -25,7 +25,7 @@ from jali.reproduce import examples
 from jali.reproduce.report import NONE, Cell, Figure, Panel, Report, computed, quiet
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Homogeneity
-from jali.search.lattice.lattice import Node
+from jali.search.lattice.costs import Node
 
 __all__ = ["report"]
 

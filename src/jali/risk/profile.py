@@ -327,7 +327,8 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
     if made.people < made.rows:
         link += f"; people have {made.rows / made.people:.1f} rows on average, which tell more together than each alone"
     told = [f"{name} of {percent(share)}" for name, share in made.certain.items()]
-    infer = "no column looks sensitive"
+    secret = [column.name for column in made.columns if column.reason.startswith("nobody should learn it")]
+    infer = f"{listed(secret)} would be told; left out of the first job" if secret else "no column looks sensitive"
     if told:
         infer = f"who knows the quasi-identifiers learns for certain {listed(told)} of the people whose value is known"
     return (

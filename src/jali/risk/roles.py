@@ -75,7 +75,8 @@ _STRONG = {
     "postal code": "zip zipcode zcta postcode postalcode plz postleitzahl codepostal cp cap cep postal",
 }  # fmt: skip
 _SENSITIVE = {
-    "health": "disease* diagnos* illness condition icd* hiv aids cancer tumor tumour symptom* medication* medicine* "
+    "health": "disease* diagnos* *diagnose *diagnosen *befund *erkrankung *krankheit "
+    "illness condition icd* hiv aids cancer tumor tumour symptom* medication* medicine* "
     "drug drugs treatment* therap* procedure surgery lab glucose hba cholesterol bmi pressure bp systolic diastolic "
     "pregnan* abortion mental depress* disab* covid allerg* krankheit* befund* medikament* behandlung* schwanger* "
     "behinder* maladie* traitement* medicament* handicap enfermedad* tratamiento* embarazo discapacidad malattia "
@@ -154,9 +155,16 @@ def _has(words: set[str], written: str) -> bool:
     """Whether one of the words that are written, with their stars, stands in the name."""
     for one in written.split():
         parts = one.split("+")
-        if all(any(w.startswith(part[:-1]) if part.endswith("*") else w == part for w in words) for part in parts):
+        if all(any(_matches(word, part) for word in words) for part in parts):
             return True
     return False
+
+
+def _matches(word: str, written: str) -> bool:
+    """A star stands for any letters, before or after: German joins words."""
+    if written.endswith("*"):
+        return word.startswith(written[:-1])
+    return word.endswith(written[1:]) if written.startswith("*") else word == written
 
 
 def _topic(words: set[str], topics: dict[str, str]) -> str | None:
@@ -252,7 +260,7 @@ def _quasi(facts: Facts, words: set[str], reason: str, topic: str, *, sure: bool
 
 
 def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool) -> Suggestion:
-    """A sensitive column with its promise; in bands where it is so precise that it tells people apart by itself."""
+    """A sensitive column with its promise; left out where it is so precise that it tells people apart by itself."""
     reason = f"nobody should learn it: {topic}"
     kind, distinct = v.kind_of(facts.values), len(facts.values)
     if distinct == 1:
@@ -260,11 +268,8 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
         return Suggestion("left out", what, sure=False, topic=topic)
     close = suspicion(facts.name, facts.values, facts.people)
     if close is not None or v.needless_digits(facts.values):
-        if kind != "number":
-            what = f"{reason}; its values tell people apart"
-            return Suggestion("left out", what, sure=False, topic=topic)
-        what = f"{reason}; its exact numbers tell people apart, so that they are shown in bands"
-        return Suggestion("quasi", what, False, topic, _fitting(facts, words))
+        what = f"{reason}; its values tell people apart: round them, or write bands of them into the file"
+        return Suggestion("left out", what, sure=False, topic=topic)
     share = float(facts.rows.max() / facts.rows.sum())
     l = 3 if distinct >= 3 and share <= 0.5 else 2
     promise = f'name = "DistinctDiversity"\nl = {l}'

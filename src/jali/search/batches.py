@@ -174,7 +174,7 @@ def batches_along(
     """
     required = principles_of(principles)
     f = table.frequencies
-    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    whole = f.whole
     require_feasible(required, whole)
     line = along_curve(table, turns)
     number = _halved(_along(table, line, whole), required, on_step or (lambda done, total: None))

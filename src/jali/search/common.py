@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, counted, owners, runs
-from jali.encoding.table import Frequencies, Table
+from jali.encoding.frequencies import Frequencies
+from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts

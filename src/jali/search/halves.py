@@ -63,7 +63,7 @@ def people_of(table: Table) -> People:
     """Everybody of a table that has one record for each person."""
     f = table.frequencies
     value, _ = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
-    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    whole = f.whole
     return People(f.row_combination.astype(np.int64), value.astype(np.int64), whole)
 
 

@@ -137,7 +137,7 @@ class Items:
 def items_of(table: Table, mode: Mode) -> Items:
     """The items of a table: what a strict partitioning never divides, or what a relaxed one never does."""
     frequencies = table.frequencies
-    whole = frequencies.counts(np.zeros(frequencies.combinations, dtype=np.int64), 1)
+    whole = frequencies.whole
     if mode == "strict":
         return Items(frequencies.combination, frequencies.value, frequencies.people, frequencies.person, whole)
     joint, _ = combine([(c.codes, len(c.values)) for c in table.sensitive], table.records)

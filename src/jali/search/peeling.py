@@ -12,7 +12,8 @@ import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, kl_given, kl_given_logs
 from jali.core.progress import Step
-from jali.encoding.table import Frequencies, Table
+from jali.encoding.frequencies import Frequencies
+from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.kernels import OFFSET, SIZE
 from jali.kernels.jit import chosen
@@ -54,7 +55,7 @@ class Search:
     ) -> None:  # fmt: skip
         self.table, self.principles, self.objective, self.step = table, principles, objective, step
         self.frequencies, self.importance = table.frequencies, importance
-        self.whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
+        self.whole = self.frequencies.whole
         self.layout = layout_of(table, objective, show, importance)
         self.walk = walk_of(self.layout)
         self.least = least_people(principles, self.whole)  # where persons are named, no more than a good start

@@ -12,7 +12,8 @@ import numpy as np
 
 from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step
-from jali.encoding.table import Frequencies, Table
+from jali.encoding.frequencies import Frequencies
+from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError, nearest, one_of, told
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts

@@ -18,10 +18,10 @@ from jali.core.formats import LARGEST
 from jali.encoding import values as v
 from jali.encoding.builders import builder_of
 from jali.encoding.hierarchy import Builder
+from jali.encoding.identifiers import Identifiers, identifiers_of, pseudonyms
 from jali.encoding.table import Column, Domain, Role, Table, check_roles
 from jali.errors import HierarchyError, InputError, InternalError, nearest, nearest_hidden
 from jali.sources.distinct import Raw, raw, refuse_infinite
-from jali.sources.pseudonyms import Identifiers, identifiers_of, pseudonyms
 from jali.sources.writing import Cells, Writing, as_line, groups_of_three
 
 Missing = Literal["keep", "drop"]

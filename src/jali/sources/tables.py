@@ -14,7 +14,6 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jali.core.files import content, drained, is_regular
@@ -23,8 +22,8 @@ from jali.encoding.builders import suppress
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
-from jali.sources.delimited import Delimited, EncodingError
 from jali.sources.distinct import raw
+from jali.sources.files import Columnar, Delimited, EncodingError
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
 from jali.sources.writing import Cells, Writing, as_line
 
@@ -152,63 +151,6 @@ def _readable(path: str | Path) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Columnar:
-    """A Parquet file, whose columns have types."""
-
-    name: str
-    source: Path | pa.Buffer
-    schema: pa.Schema
-    header: list[str]
-    notes: tuple[str, ...] = ()
-    infer: bool = False
-
-    @classmethod
-    def opened(cls, name: str, source: Path | bytes, notes: tuple[str, ...] = ()) -> Columnar:
-        """What the end of the file tells."""
-        place = source if isinstance(source, Path) else pa.py_buffer(source)
-        with _readable_parquet(name):
-            schema = pq.read_schema(_stream(place))
-            return cls(name, place, schema, list(schema.names), notes)  # a name that is no text is seen here
-
-    def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
-        """The wanted columns; texts come as dictionaries."""
-        return _ParquetColumns(self, wanted)
-
-
-class _ParquetColumns(Mapping[str, pa.ChunkedArray]):
-    """The columns of a Parquet file, each read when it is asked for, so that few are held at a time."""
-
-    def __init__(self, file: Columnar, names: list[str]) -> None:
-        self._file, self._names = file, names
-        self._texts = [name for name in names if pa.types.is_string(file.schema.field(name).type)]
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        file = self._file
-        with _readable_parquet(file.name), pq.ParquetFile(_stream(file.source), read_dictionary=self._texts) as opened:
-            return opened.read(columns=[name])[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _stream(source: Path | pa.Buffer) -> Any:
-    return source if isinstance(source, Path) else pa.BufferReader(source)
-
-
-@contextmanager
-def _readable_parquet(name: str) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError:  # Arrow's is an error about data too
-        raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
-        raise InputError(f"{name} is not a readable Parquet file", do="write it again") from None
-
-
-@dataclass(frozen=True)
 class Detected:
     """What a file shows of itself: its columns, how it is written, and what is to be said about that."""
 
@@ -254,10 +196,13 @@ def _detected(file: Source, reading: dict[str, Any]) -> Detected:
 
     columns, values = read_as(said)
     options = said | _agreed(columns, said)
-    if not all(one.type == other.type for one, other in zip(values, read_as(options)[1], strict=True)):
-        options = said  # what one column shows is wrong for another: each goes on to show it by itself
+    again, changed = read_as(options)
+    if not all(one.type == other.type for one, other in zip(values, changed, strict=True)):
+        options, again = said, columns  # what one column shows is wrong for another: each shows it by itself
     repeats = any(pc.index(found.distinct, name).as_py() >= 0 for name, found in texts.items())
-    notes = [as_line(note) for each in columns for note in each.notes]
+    pairs = zip(columns, again, strict=True)  # a column that decided nothing may be settled by the others
+    last = (first if first.options or first.markers else second for first, second in pairs)
+    notes = [as_line(note) for each in last for note in each.notes]
     return Detected(file.header, reading | options, (*map(as_line, file.notes), *notes), repeats=repeats)
 
 

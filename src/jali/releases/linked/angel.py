@@ -25,13 +25,23 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.base import Bound, Manifest, Words
+from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
 from jali.releases.linked.private import check_place, write_keys
 from jali.releases.linked.tables import Contents, GroupTable, Linked, contents_of, graph, posterior
-from jali.releases.summary import ATTACKER, against, beyond, column_line, cost_lines, many, noted_lines, sensitive_line
+from jali.releases.summary import (
+    ATTACKER,
+    Words,
+    against,
+    beyond,
+    column_line,
+    cost_lines,
+    many,
+    noted_lines,
+    sensitive_line,
+)
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""

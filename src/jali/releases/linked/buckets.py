@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jali.core.arrays import Floats, Ints, combine
 from jali.core.formats import to_native
-from jali.core.rows import Rows
+from jali.core.rows import Rows, fresh_order
 from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import shuffled_within
@@ -19,10 +19,10 @@ from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Bound, Manifest, Words, fresh_order
+from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published, restored, whole_numbers
 from jali.releases.linked.tables import Linked, counts_of, floats, weight_of
-from jali.releases.summary import NOT_COVERED, VISIBLE, beyond, bucket_summary, individual_line, is_exact
+from jali.releases.summary import NOT_COVERED, VISIBLE, Words, beyond, bucket_summary, individual_line, is_exact
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover

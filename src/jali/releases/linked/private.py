@@ -57,7 +57,7 @@ class Assigned:
     def counts(self) -> Counts:
         """People by batch and sensitive value."""
         f = self.table.frequencies
-        whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+        whole = f.whole
         order = np.argsort(self.batch, kind="stable")
         return replace(
             whole, groups=self.batches, group=self.batch[order], value=self.value[order], n=self.people[order],

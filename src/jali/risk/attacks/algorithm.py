@@ -189,7 +189,7 @@ def _learnt(scene: Scene, people: People, only: Ints, until: float) -> Found | s
 def _told(scene: Scene, found: Found, everybody: int) -> Attack:
     """The attack in figures and words."""
     people, f = found.people, found.people.table.frequencies
-    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    whole = f.whole
     name = None if scene.release.hides_presence else scene.column.name
     column = whole.column(name)
     own = whole.joint[people.judged, whole.sensitive.index(column)]

@@ -339,7 +339,7 @@ def breaks(people: People, rows: Ints, principles: Sequence[Principle]) -> Bools
 def breaks_given_facts(people: People, belief: Belief, principles: Sequence[Principle]) -> Bools:
     """Of whom somebody who knows k more facts is too sure, as Safety(c, k) promises: (slots,), each one person."""
     f = people.table.frequencies
-    joint = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    joint = f.whole
     broken = np.zeros(people.slots, dtype=bool)
     for principle in principles:
         if not isinstance(principle, Safety) or principle.k == 0:

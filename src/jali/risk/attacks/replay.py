@@ -86,7 +86,7 @@ class People:
     def whole(self) -> Counts:
         """Everybody as one group."""
         f = self.table.frequencies
-        return f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+        return f.whole
 
     def judge(self, n: Ints) -> Counts:
         """People by row and value, (rows, values), as principles see them beside the whole table."""

@@ -28,8 +28,8 @@ from jali.risk.attacks.replay import People
 from jali.search.gate import Trace, recorded
 from jali.search.lattice.compiled import work_of_rules
 from jali.search.lattice.costs import Costing
-from jali.search.lattice.lattice import Lattice, below
-from jali.search.lattice.tally import Levels
+from jali.search.lattice.lattice import Lattice
+from jali.search.lattice.tally import Levels, below
 from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
 
@@ -230,7 +230,7 @@ def _from_trace(trace: Trace, group: Ints, only: Ints, principles: Iterable[Prin
     if (only < 0).any() or not pairs == int(group.max()) + 1 == int(only.max()) + 1:
         return "what follows where groups overlap or are shown alike, in a large table"
     f = table.frequencies
-    least = least_people(principles, f.counts(np.zeros(f.combinations, dtype=np.int64), 1))
+    least = least_people(principles, f.whole)
     size, clauses = _people(table), []
     for one in trace.verdicts:
         if one.held or one.of == "node":
@@ -262,7 +262,7 @@ def sample(
 ) -> Sampled | None:  # fmt: skip
     """Walk among the worlds of the groups `where`, (slots,); None where a principle has no compiled form."""
     f = people.table.frequencies
-    whole = f.counts(np.zeros(f.combinations, dtype=np.int64), 1)
+    whole = f.whole
     compiled = rules_of(principles, whole)
     if compiled is None:
         return None

@@ -343,7 +343,7 @@ class Scene:
         """The release's number of each value of the original's column; InputError where one is not in the release."""
         place = {label: number for number, label in enumerate(self.column.labels)}
         number = np.array([place.get(label, -1) for label in own.labels], dtype=np.int64)
-        joint = self.original.frequencies.counts(np.zeros(self.original.frequencies.combinations, dtype=np.int64))
+        joint = self.original.frequencies.whole
         if bool((number[np.unique(joint.cells(own.name).value)] < 0).any()):
             do = "use the table that it was made from"
             raise InputError(f'values of "{own.name}" in this table are not in the release', do=do)

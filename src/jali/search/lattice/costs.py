@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -25,9 +25,10 @@ from jali.core.arrays import (
     kl_given_logs,
     loss,
 )
+from jali.core.text import html_table
 from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Table
-from jali.search.lattice.tally import Levels, Tally
+from jali.search.lattice.tally import Levels, Tally, below
 
 Metric = Literal["kl", "discernibility", "average", "height", "loss"]
 METRICS: tuple[Metric, ...] = ("kl", "discernibility", "average", "height", "loss")
@@ -250,3 +251,51 @@ def _merged_weight(table: Table) -> Floats:
     _, index = np.unique(cell, return_inverse=True)
     weight = added(index, frequencies.weight)
     return weight[weight > 0]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A full-domain generalization: a level for each quasi-identifier, and what it costs."""
+
+    levels: Mapping[str, int]
+    groups: int
+    smallest: int  # rows of its smallest group
+    suppressed: int  # rows
+    kl: float
+    discernibility: float
+    average: float
+    height: float
+    loss: float
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{name} {level}" for name, level in self.levels.items())
+        return f"Node({levels}: {self.groups} groups, KL {self.kl:.4f})"
+
+
+class Nodes(list[Node]):
+    """The minimal nodes of a lattice, which also know how high it is and which nodes keep the promises.
+
+    Above a minimal node every node keeps them where the principles are monotone; otherwise `satisfied` lists them.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], top: Mapping[str, int], satisfied: frozenset[Levels] | None = None
+    ) -> None:
+        super().__init__(nodes)
+        self.top, self.satisfied = dict(top), satisfied
+
+    def keeps(self, levels: Levels) -> bool:
+        """Whether the node at these levels, in the order of `top`, keeps the promises."""
+        if self.satisfied is not None:
+            return levels in self.satisfied
+        return any(below(tuple(node.levels[name] for name in self.top), levels) for node in self)
+
+    def _repr_html_(self) -> str:
+        figures = ("Groups", "Smallest", "KL", "Discernibility", "Loss")
+        rows = [
+            (*node.levels.values(), f"{node.groups:,}", f"{node.smallest:,}", f"{node.kl:.4f}",
+             f"{node.discernibility:,.0f}", f"{node.loss:.4f}")
+            for node in self
+        ]  # fmt: skip
+        caption = f"{len(self):,} minimal generalizations: the level of each column"
+        return html_table((*self.top, *figures), rows, caption=caption, numbers=range(len(self.top) + len(figures)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -16,7 +15,6 @@ import numpy as np
 from jali import kernels
 from jali.core.arrays import Bools, Ints
 from jali.core.progress import Step
-from jali.core.text import html_table
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest
 from jali.principles.base import Principle, least_people, show
@@ -31,61 +29,13 @@ from jali.search.common import (
 )
 from jali.search.gate import compare, judged, note, recording
 from jali.search.lattice.compiled import CompiledLattice, compiled
-from jali.search.lattice.costs import METRICS, Costing, Metric
-from jali.search.lattice.tally import Levels, Roller, Tallies, Tally
+from jali.search.lattice.costs import METRICS, Costing, Metric, Node, Nodes
+from jali.search.lattice.tally import Levels, Roller, Tallies, Tally, below
 
 Ranked = tuple[tuple[float, int, Levels], Levels, Bools]
 
 LARGEST = 200_000
 """The largest lattice that is searched; a larger one wants partitioning, or fewer levels."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A full-domain generalization: a level for each quasi-identifier, and what it costs."""
-
-    levels: Mapping[str, int]
-    groups: int
-    smallest: int  # rows of its smallest group
-    suppressed: int  # rows
-    kl: float
-    discernibility: float
-    average: float
-    height: float
-    loss: float
-
-    def __repr__(self) -> str:
-        levels = ", ".join(f"{name} {level}" for name, level in self.levels.items())
-        return f"Node({levels}: {self.groups} groups, KL {self.kl:.4f})"
-
-
-class Nodes(list[Node]):
-    """The minimal nodes of a lattice, which also know how high it is and which nodes keep the promises.
-
-    Above a minimal node every node keeps them where the principles are monotone; otherwise `satisfied` lists them.
-    """
-
-    def __init__(
-        self, nodes: Iterable[Node], top: Mapping[str, int], satisfied: frozenset[Levels] | None = None
-    ) -> None:
-        super().__init__(nodes)
-        self.top, self.satisfied = dict(top), satisfied
-
-    def keeps(self, levels: Levels) -> bool:
-        """Whether the node at these levels, in the order of `top`, keeps the promises."""
-        if self.satisfied is not None:
-            return levels in self.satisfied
-        return any(below(tuple(node.levels[name] for name in self.top), levels) for node in self)
-
-    def _repr_html_(self) -> str:
-        figures = ("Groups", "Smallest", "KL", "Discernibility", "Loss")
-        rows = [
-            (*node.levels.values(), f"{node.groups:,}", f"{node.smallest:,}", f"{node.kl:.4f}",
-             f"{node.discernibility:,.0f}", f"{node.loss:.4f}")
-            for node in self
-        ]  # fmt: skip
-        caption = f"{len(self):,} minimal generalizations: the level of each column"
-        return html_table((*self.top, *figures), rows, caption=caption, numbers=range(len(self.top) + len(figures)))
 
 
 class Lattice:
@@ -353,11 +303,6 @@ class Lattice:
 def _lowest(nodes: list[Levels]) -> list[Levels]:
     """Those with no other below them."""
     return sorted(node for node in nodes if not any(other != node and below(other, node) for other in nodes))
-
-
-def below(low: Levels, high: Levels) -> bool:
-    """Whether no level of `low` exceeds that of `high`."""
-    return all(a <= b for a, b in zip(low, high, strict=True))
 
 
 def frontier(top: Levels, holds: Callable[[Levels], bool]) -> list[Levels]:

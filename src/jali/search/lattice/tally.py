@@ -60,7 +60,7 @@ class Roller:
         self.hierarchies = [table.hierarchy(column.name) for column in table.quasi]
         self.frequencies = table.frequencies
         self.top: Levels = tuple(h.height for h in self.hierarchies)
-        self._whole = self.frequencies.counts(np.zeros(self.frequencies.combinations, dtype=np.int64), 1)
+        self._whole = self.frequencies.whole
         self._steps: dict[tuple[int, int, int], NDArray[np.int32]] = {}
         self._widths = [[len(level) for level in hierarchy.levels] for hierarchy in self.hierarchies]
 
@@ -232,3 +232,8 @@ class Tallies:
         self._kept.append(tally)
         self._bytes += tally.nbytes
         return tally
+
+
+def below(low: Levels, high: Levels) -> bool:
+    """Whether no level of `low` exceeds that of `high`."""
+    return all(a <= b for a, b in zip(low, high, strict=True))

@@ -1,4 +1,4 @@
-"""CSV files as people have them: any usual separator, marked encodings, quotes, compression."""
+"""CSV files as people have them (any usual separator, marked encodings, quotes, compression), and Parquet files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import contextlib
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 
 from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
@@ -240,3 +241,60 @@ def detect_separator(text: str) -> str:
         if widths and widths[0] > most and widths.count(widths[0]) >= 0.9 * len(widths):
             best, most = separator, widths[0]
     return best
+
+
+@dataclass(frozen=True)
+class Columnar:
+    """A Parquet file, whose columns have types."""
+
+    name: str
+    source: Path | pa.Buffer
+    schema: pa.Schema
+    header: list[str]
+    notes: tuple[str, ...] = ()
+    infer: bool = False
+
+    @classmethod
+    def opened(cls, name: str, source: Path | bytes, notes: tuple[str, ...] = ()) -> Columnar:
+        """What the end of the file tells."""
+        place = source if isinstance(source, Path) else pa.py_buffer(source)
+        with _readable_parquet(name):
+            schema = pq.read_schema(_stream(place))
+            return cls(name, place, schema, list(schema.names), notes)  # a name that is no text is seen here
+
+    def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
+        """The wanted columns; texts come as dictionaries."""
+        return _ParquetColumns(self, wanted)
+
+
+class _ParquetColumns(Mapping[str, pa.ChunkedArray]):
+    """The columns of a Parquet file, each read when it is asked for, so that few are held at a time."""
+
+    def __init__(self, file: Columnar, names: list[str]) -> None:
+        self._file, self._names = file, names
+        self._texts = [name for name in names if pa.types.is_string(file.schema.field(name).type)]
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        file = self._file
+        with _readable_parquet(file.name), pq.ParquetFile(_stream(file.source), read_dictionary=self._texts) as opened:
+            return opened.read(columns=[name])[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _stream(source: Path | pa.Buffer) -> Any:
+    return source if isinstance(source, Path) else pa.BufferReader(source)
+
+
+@contextlib.contextmanager
+def _readable_parquet(name: str) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError:  # Arrow's is an error about data too
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # the last for a name that is no text
+        raise InputError(f"{name} is not a readable Parquet file", do="write it again") from None
