@@ -103,7 +103,8 @@ def job_text(made: Profile, source: str, name: str) -> str:
 
     if not made.of_role("quasi"):
         raise InputError("no column can be published", do="see jali profile for the reasons")
-    searched = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE and made.people >= FEWEST
+    enough = made.people >= FEWEST or bool(made.of_role("person"))  # groups of people with several rows may not merge
+    searched = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE and enough
     method = "generalize" if searched else "partition"
     parts = [
         f"# A job for jali. It runs as it is:  jali publish {name}\n"
