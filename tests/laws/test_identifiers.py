@@ -375,3 +375,18 @@ def test_notes_and_reasons_come_back_from_a_manifest(notes: list[str], allowed: 
     for wrong in ({"notes": [1]}, {"notes": "a"}, {"allowed": {"a": 1}}, {"allowed": ["a"]}):
         with pytest.raises(ValueError, match="not a manifest"):
             Manifest.from_dict(told | wrong)
+
+
+@pytest.mark.parametrize("one", ["max@mail.de", "DE89370400440532013000", "de89 3704 0044 0532 0130 00"])
+def test_a_single_address_or_account_is_enough_in_a_flag_too(one: str) -> None:
+    """Two values of many people are a flag, unless one of them is somebody's address or account."""
+    frame = pa.table({"a": [1] * 12, "s": list("uvw") * 4, "c": ["none"] * 11 + [one]})
+    with pytest.raises(jali.InputError, match='"c"'):
+        jali.generalize(jali.table(frame, quasi=["a"], sensitive=["s"], other=["c"]), [jali.KAnonymity(2)])
+
+
+def test_streets_are_known_by_their_short_form() -> None:
+    """Hauptstr. 5 is an address."""
+    found = suspicion("where", pa.array([f"Hauptstr. {n}" for n in range(12)]), 12)
+    assert found is not None
+    assert found.kind == "address"

@@ -376,3 +376,16 @@ def test_several_sensitive_columns_are_judged_one_by_one_or_refused() -> None:
     for method in (jali.generalize, jali.minimal):
         with pytest.raises(InputError, match="needs one row per person"):
             method(table, [jali.MultiAttribute(jali.DistinctDiversity(2))])
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_table_of_people_is_the_same_after_it_was_saved(form: Any, tmp_path: Path) -> None:
+    """Numbers stay numbers, also when what was loaded is saved again."""
+    frame = pa.table({"who": [1, 1, 2, 3, 4, 5], "a": [1, 1, 1, 2, 2, 2], "s": list("uvwuvw")})
+    table = jali.table(frame, quasi={"a": jali.suppress()}, sensitive=["s"], person="who")
+    jali.generalize(table, [jali.KAnonymity(2)]).save(tmp_path / "one", format=form)
+    jali.load(tmp_path / "one").save(tmp_path / "two", format=form)
+    one, two = (jali.load(tmp_path / name).tables["people"] for name in ("one", "two"))
+    assert one["people"].type == pa.int64()
+    assert one.equals(two)
+    assert (tmp_path / "one" / f"people.{form}").read_bytes() == (tmp_path / "two" / f"people.{form}").read_bytes()

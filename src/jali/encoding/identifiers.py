@@ -48,12 +48,15 @@ def suspicion(name: str, values: pa.Array, people: int) -> Suspicion | None:
     """What a column seems to name people by; None where nothing tells that it does.
 
     `values` are its distinct values that occur, of their kind; `people` is the number of people who have one. A name
-    counts only where the values can be what it says: two values of ten people are a flag, whatever they are called.
+    counts only where the values can be what it says: two values of ten people are a flag, whatever they are called,
+    unless one of them is an e-mail address or an IBAN.
     """
     known = values.drop_null()
     kind = v.kind_of(known)
-    if kind == "boolean" or len(known) == 0 or (len(known) <= 2 and people >= 10):
+    if kind == "boolean" or len(known) == 0:
         return None
+    if len(known) <= 2 and people >= 10:
+        return _named_by_one(known) if kind == "text" else None
     named = named_like(name)
     if named is not None and _can_be(named, kind, v.texts(known)):
         return Suspicion(named, f"its name is that of {_AN[named]}")
@@ -233,7 +236,7 @@ def _can_be(named: Class, kind: v.Kind, texts: pa.Array) -> bool:
 _EMAIL = r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z]{2,}"
 _STREET = (
     r"(?i)\b(street|road|avenue|lane|drive|boulevard|rue|chemin|calle|avenida|plaza|paseo|via|piazza|rua)\b"
-    r"|\b(st|rd|ave|blvd|dr|ln)\b\.?$|(stra(ß|ss)e|str\.|gasse|weg|platz|allee)\b"
+    r"|\b(st|rd|ave|blvd|dr|ln)\b\.?$|(stra(ß|ss)e|gasse|weg|platz|allee)\b|str\."
 )
 _FORMS: tuple[tuple[Class, str], ...] = (
     ("IP address", r"^((25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(25[0-5]|2[0-4]\d|1?\d?\d)$"
@@ -244,19 +247,25 @@ _FORMS: tuple[tuple[Class, str], ...] = (
      r"|^\d{3}[-.]\d{3}[-.]\d{4}$|^\d{2}([ .]\d{2}){4}$|^[679]\d{2} \d{3} \d{3}$"),
     ("coordinate", r"^[(\[]?-?\d{1,3}\.\d{2,}°?\s*[,; ]\s*-?\d{1,3}\.\d{2,}°?[)\]]?$|(?i)^POINT ?\("),
     ("record number", r"^[0-9A-Fa-f]{8}-([0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}$"
-     r"|^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$"),
+     r"|^([0-9a-fA-F]{32}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$"),
 )  # fmt: skip
 _IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}")
 WORDS = 6
 """A value with this number of words is a sentence."""
 
 
-def _formed_like(texts: pa.Array, people: int) -> Suspicion | None:
-    """What texts are by their form: one e-mail address or IBAN is enough, what occurs by chance must be most values."""
+def _named_by_one(texts: pa.Array) -> Suspicion | None:
+    """Forms that no other text has, so that a single value is enough."""
     if _share(texts, _EMAIL) > 0:
         return Suspicion("e-mail", "a value is an e-mail address, or holds one")
-    if _any_iban(texts):
-        return Suspicion("IBAN", "a value is an IBAN")
+    return Suspicion("IBAN", "a value is an IBAN") if _any_iban(texts) else None
+
+
+def _formed_like(texts: pa.Array, people: int) -> Suspicion | None:
+    """What texts are by their form: one e-mail address or IBAN is enough, what occurs by chance must be most values."""
+    one = _named_by_one(texts)
+    if one is not None:
+        return one
     for kind, pattern in _FORMS:
         if _share(texts, pattern) >= MOST:
             return Suspicion(kind, f"its values have the form of {_AN[kind]}")
@@ -276,7 +285,7 @@ def _share(texts: pa.Array, pattern: str) -> float:
 
 def _any_iban(texts: pa.Array) -> bool:
     """Whether a text is an IBAN: its form, and the check digits that ISO 13616 asks for."""
-    bare = pc.replace_substring(texts, " ", "")
+    bare = pc.utf8_upper(pc.replace_substring_regex(texts, r"[\s\x{a0}-]+", ""))
     formed = bare.filter(pc.match_substring_regex(bare, rf"^{_IBAN.pattern}$"))
     return any(_checks(one) for one in formed.to_pylist())
 

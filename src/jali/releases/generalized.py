@@ -25,7 +25,7 @@ from jali.releases.base import Bound, Manifest, Release
 from jali.releases.column import Published, restored
 from jali.releases.facts import LevelFacts
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts
-from jali.releases.people import people_counts
+from jali.releases.people import PEOPLE, people_counts
 from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
 from jali.search.layout import Peel
 
@@ -326,7 +326,8 @@ class Generalized(Release):
             columns.append(restored(facts, data[facts["name"]]))
         people = tables["people"].plain() if "people" in tables else None
         if people is not None:
-            people = pa.table({n: people[n].cast(pa.string()) for n in people.column_names})
+            kinds = {name: pa.int64() if name == PEOPLE else pa.string() for name in people.column_names}
+            people = pa.table({name: people[name].cast(kind) for name, kind in kinds.items()})
         facts = Manifest.from_dict(manifest)
         held: Any = {"numbers": rows.numbers, "of": rows.of}
         made = cls(tuple(columns), facts, **held, weight=weight, weight_name=weight_name, people=people)
