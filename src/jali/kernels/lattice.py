@@ -282,7 +282,8 @@ def propose(ground: Ground, room: Room, node: int, cost: float, gone: int) -> No
         return
     exactly = ground.option[METRIC] != LOSS and ground.option[METRIC] != KL
     if found and exactly:
-        if cost == best and (gone, node) >= (room.found[1, 0], room.found[0, 0]):
+        tied = cost >= best - TIE  # others price a node to twelve digits
+        if tied and (gone, node) >= (room.found[1, 0], room.found[0, 0]):
             return
         found = 0
     room.found[0, found], room.found[1, found], room.cost[found] = node, gone, cost

@@ -302,7 +302,7 @@ def _person(facts: Mapping[str, Facts], found: Mapping[str, Suggestion]) -> str 
 
 def _largest(facts: Facts) -> float | None:
     found = v.numbers(facts.values) if v.kind_of(facts.values) == "number" else None
-    return None if found is None else float(found.max())
+    return None if found is None or len(found) == 0 else float(found.max())
 
 
 def _examples(facts: Facts) -> tuple[str, ...]:
