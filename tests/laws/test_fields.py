@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.sources import assemble, delimited
+from jali.sources import assemble, files
 
 TEXTS = st.text(alphabet='ab",\n\r;é', min_size=1, max_size=12)
 
@@ -28,7 +28,7 @@ def test_a_file_reads_the_same_in_blocks_of_any_size(rows: list[tuple[str, str]]
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(written)
     expected = list(csv.reader(io.StringIO(out.getvalue(), newline="")))[1:]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "_BLOCK", size)
+        patch.setattr(files, "_BLOCK", size)
         path = Path(folder) / "table.csv"
         path.write_bytes(out.getvalue().encode())
         table = jali.read(path, quasi=["a"], sensitive=["b"], types={"a": "text", "b": "text"}, separator=",")

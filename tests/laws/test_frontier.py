@@ -563,7 +563,8 @@ def test_the_page_stands_alone_and_is_marked_as_confidential(found: Frontier, tm
     reading = Reading()
     reading.feed(path.read_text(encoding="utf-8"))
     assert reading.tags.count("script") == 1  # ours: tables can be searched and sorted
-    assert "http" not in path.read_text(encoding="utf-8")
+    assert "http:" not in path.read_text(encoding="utf-8")
+    assert "https:" not in path.read_text(encoding="utf-8")
     assert all(address.startswith("#") for address in reading.addresses)
     assert len(set(reading.ids)) == len(reading.ids)
     assert reading.tags.count("svg") == reading.tags.count("desc") == 2

@@ -126,7 +126,7 @@ def job_text(made: Profile, source: str, name: str) -> str:
 _METHOD = {
     "generalize": '[generalize]\nmetric = "kl"        # or "discernibility", "average", "height", "loss"\n'
     "suppress = 0.05      # the share of rows that may be shown as *\n",
-    "partition": '[partition]\nmode = "strict"      # groups follow the people: too many levels or too few people\n'
+    "partition": '[partition]\nmode = "relaxed"     # groups follow the people: too many levels or too few people\n'
     'show = "taxonomy"    # levels of the hierarchies; "interval" and "set" would show values of the rows\n',
 }
 
