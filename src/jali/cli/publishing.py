@@ -127,8 +127,9 @@ def note_reading(table: Table) -> None:
     """What the holder of a table should know before it is published."""
     if table.dropped:
         shared.note(f"identifiers, not published: {', '.join(table.dropped)}")
-    if table.unnamed:
-        shared.note(f"not named and not published: {', '.join(table.unnamed)}")
+    unnamed = [name or "a column without a name" for name in table.unnamed]
+    if unnamed:
+        shared.note(f"not named and not published: {', '.join(unnamed)}")
     if table.incomplete:
         dropped = "row with a missing value was" if table.incomplete == 1 else "rows with a missing value were"
         shared.note(f"{table.incomplete:,} {dropped} dropped")
