@@ -187,8 +187,8 @@ def test_dates_of_a_format_are_what_python_reads(times: list[tuple[dt.datetime, 
     found = parsed(pa.array(texts), order).cast(pa.timestamp("us")).to_pylist()
     packed = order in ("%Y%m%d", "%d%m%y", "%d%b%Y")
     for text, date, (time, _) in zip(texts, found, times, strict=True):
-        if packed and (len(text) != len(time.strftime(order)) or " " in text):
-            continue  # Python guesses where the day ends, and takes a blank for a digit
+        if packed and len(text) != len(time.strftime(order)):
+            continue  # Python guesses where the day ends
         assert date == slow.date(text, order), text
 
 
