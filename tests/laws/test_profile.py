@@ -296,3 +296,17 @@ def test_columns_that_cannot_be_published_are_said_and_not_read() -> None:
 def test_what_is_no_table_is_refused(source: Any) -> None:
     with pytest.raises(InputError, match="not a frame"):
         jali.profile(source)
+
+
+def test_a_sensitive_number_that_tells_people_apart_is_left_out() -> None:
+    """In bands like a quasi-identifier it would have no promise."""
+    incomes = [20_000 + 7.31 * n for n in range(200)]
+    frame = pa.table({"age": [20 + n % 40 for n in range(200)], "income": incomes})
+    assert jali.profile(frame)["income"].role == "left out"
+
+
+@pytest.mark.parametrize("name", ["Hauptdiagnose", "Entlassungsdiagnose", "Vorerkrankung"])
+def test_german_compounds_are_told_by_their_last_word(name: str) -> None:
+    """What somebody was found to have when leaving is no date."""
+    frame = pa.table({"age": [20 + n % 40 for n in range(200)], name: ["flu", "cold", "gout", "acne"] * 50})
+    assert jali.profile(frame)[name].role == "sensitive"
