@@ -13,6 +13,8 @@ PIP    := -m pip -qq --disable-pip-version-check --no-input
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
+# Bytecode is kept, whatever the environment says: else each worker rewrites every test, and each process compiles jali.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-slow fuzz red-team lint format bench bench-peers constraints clean check-python

@@ -10,6 +10,8 @@ from benchmarks import (
     attackers,
     decoding,
     disclosure,
+    ends,
+    engines,
     foundation,
     halves,
     importance,
@@ -23,11 +25,13 @@ from benchmarks import (
     roles,
     rows,
     search,
+    studio,
     transparency,
 )
 
 BENCHMARKS = {
     "foundation": foundation.run,
+    "engines": engines.run,
     "partition": partition.run,
     "halves": halves.run,
     "profile": profile.run,
@@ -36,6 +40,7 @@ BENCHMARKS = {
     "report": report.run,
     "rows": rows.run,
     "adult": adult.run,
+    "ends": ends.run,
     "importance": importance.run,
     "angel": angel.run,
     "marginals": marginals.run,
@@ -45,6 +50,7 @@ BENCHMARKS = {
     "search": search.run,
     "lattice": lattice.run,
     "roles": roles.run,
+    "studio": studio.run,
     "transparency": transparency.run,
 }
 

@@ -175,7 +175,8 @@ def _table(world: str) -> Any:
 
 def draw(path: Path) -> None:
     """The table, then for each publisher the worlds that lead to its release and what they say of each person."""
-    from jali.core.charts import COLOURS, Picture
+    from jali.core.charts import Picture
+    from jali.core.sketch import COLOURS
 
     found = {"plain: generalize": replayed(lattice), "transparent: equal halves": replayed(halves)}
     show(

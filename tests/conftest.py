@@ -7,6 +7,7 @@ repeats its own loop; both follow the run. Whatever does so is marked `law` here
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -57,6 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("law")
 
 
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: they are not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def pytest_sessionfinish() -> None:
+    """Let everything go again, so that what libraries check when they end is as ever."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Remember the processor time when a test starts: its own and that of the processes it waited for."""
@@ -96,6 +109,14 @@ _STARTED = pytest.StashKey[float]()
 def _spent() -> float:
     mine = os.times()
     return time.process_time() + mine.children_user + mine.children_system
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _unsynced() -> Iterator[None]:
+    """Files of tests need not survive a power cut; tests about syncing put their own `fsync` in its place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(scope="session")

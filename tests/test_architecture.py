@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -23,23 +23,24 @@ ROOMS: dict[str, str] = {
     "core": "",
     "principles": "core",
     "encoding": "core principles",
-    "sources": "core principles encoding",
     "kernels": "core principles",
+    "sources": "core principles encoding kernels",
     "search": "core principles encoding kernels",
     "query": "core encoding",
     "cover": "core encoding query",
     "estimates": "core encoding query cover",
     "graphical": "core principles encoding query cover estimates",
-    "releases": "_version core principles encoding kernels search query cover estimates graphical",
+    "releases": "_version core principles encoding sources kernels search query cover estimates graphical",
     "measures": "core principles encoding search query cover estimates graphical releases",
     "publish": "core principles encoding search query cover estimates graphical releases measures",
     "risk": "core principles encoding sources kernels search query cover estimates graphical releases measures publish",
-    "compare": "_version core principles encoding releases measures publish",
+    "compare": "_version core principles encoding releases measures publish risk",
     "datasets": "core encoding sources",
     "reports": "core principles encoding search query cover estimates releases measures publish risk compare",
     "jali": "*",
     "job": "*",
     "reproduce": "*",
+    "studio": "core principles encoding sources query releases measures publish risk compare reports jali job",
     "cli": "*",
     "__main__": "*",
 }
@@ -50,12 +51,16 @@ ONLY_IN: dict[str, str] = {
     "narwhals": "sources",
     "duckdb": "sources",
     "pyspark": "sources",
+    "ibis": "sources",  # declared by another name, ibis-framework
+    "psycopg": "sources",
     "pandas": "sources core",  # core/formats.py gives a table back as the frame that came in
     "polars": "sources core",
     "numba": "kernels",
     "scipy": "core",
     "pyreadstat": "sources",
     "python_calamine": "sources",  # declared by another name, python-calamine
+    "starlette": "studio",
+    "uvicorn": "studio",
     "sklearn": "measures",  # declared by another name, scikit-learn
 }
 ONLY_THESE: dict[str, str] = {
@@ -65,7 +70,8 @@ ONLY_THESE: dict[str, str] = {
 
 # `import jali` alone loads none of these.
 HEAVY = ("numpy", "pyarrow", "pandas", "polars", "narwhals", "numba", "duckdb", "matplotlib", "scipy", "rich", "click",
-         "sklearn", "pyreadstat", "python_calamine")  # fmt: skip
+         "sklearn", "pyreadstat", "python_calamine", "pyspark", "ibis", "psycopg", "starlette",
+         "uvicorn")  # fmt: skip
 
 # Where a module is imported whose name stands in a variable, and what may stand in it. "strings": every text of the
 # file that is the name of a module of ours counts as an import of it.
@@ -121,11 +127,11 @@ def targets(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
 
 def imports_of(source: str, path: Path) -> list[Import]:
     """Every import of a file, at whatever depth, under TYPE_CHECKING too: a type is knowledge as well."""
-    return imports_in(ast.parse(source), path)
+    return imports_among(list(ast.walk(ast.parse(source))), path)
 
 
-def imports_in(tree: ast.Module, path: Path) -> list[Import]:
-    """Every import of a file that was parsed."""
+def imports_among(nodes: Sequence[ast.AST], path: Path) -> list[Import]:
+    """Every import among the nodes of a file."""
     name = module_name(path)
     package = name if path.name == "__init__.py" else name[:-1]
     room = name[1] if len(name) > 1 else "jali"
@@ -133,11 +139,11 @@ def imports_in(tree: ast.Module, path: Path) -> list[Import]:
     named = THROUGH_VARIABLES.get(place, ())
     found = [
         Import(f"{place}:{getattr(node, 'lineno', 0)}", room, target)
-        for node in ast.walk(tree)
+        for node in nodes
         for target in targets(node, package)
         if target != VARIABLE or not named
     ]
-    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     beside = [text for text in texts if is_module(text)] if named == "strings" else named
     return found + [Import(place, room, target) for target in beside]
 
@@ -149,8 +155,15 @@ def is_module(name: str) -> bool:
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """The nodes of a file that can be imports, or tell of them."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call, ast.Constant, ast.If)
+    return [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, kinds)]
+
+
+@cache
 def all_imports() -> list[Import]:
-    return [found for path in sorted(PACKAGE.rglob("*.py")) for found in imports_of(path.read_text("utf-8"), path)]
+    return [found for path in sorted(PACKAGE.rglob("*.py")) for found in imports_among(nodes_of(path), path)]
 
 
 def module_of(target: str) -> str:
@@ -160,13 +173,13 @@ def module_of(target: str) -> str:
 
 def runtime_imports(path: Path) -> set[str]:
     """The modules of ours that a module imports when it runs, at whatever depth; what only types need is left out."""
-    tree = ast.parse(path.read_text("utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = [ast.Pass()]
-    own = ".".join(module_name(path))
-    found = {module_of(one.target) for one in imports_in(tree, path) if one.target.startswith("jali.")}
-    return found - {own}
+    nodes = nodes_of(path)
+    guards = [node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    typing = {id(inner) for guard in guards for line in guard.body for inner in ast.walk(line)}
+    at_runtime = imports_among([node for node in nodes if id(node) not in typing], path)
+    return {module_of(one.target) for one in at_runtime if one.target.startswith("jali.")} - {
+        ".".join(module_name(path))
+    }
 
 
 def knots(graph: dict[str, set[str]]) -> list[list[str]]:

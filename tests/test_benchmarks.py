@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SMALL = {
     "profile": "profile.ROWS = 3000; profile.run()",
+    "engines": "engines.ROWS = 3000; engines.small()",
     "report": "report.ROWS = 3000; report.run()",
     "rows": "rows.SMALL, rows.JOBS = 500, ((1000, 'k 5', 'csv'), (1000, 'k 5', 'parquet')); rows.run(rows.JOBS)",
     "halves": "halves.ROWS = 3000; halves.run()",
@@ -20,6 +21,7 @@ SMALL = {
     "marginals": "marginals.run()",
     "search": "search.COLUMNS, search.ROWS, search.TEXTS = 5, 500, (50, 100); search.run()",
     "lattice": "lattice.RUNS = lattice.TIMES = 1; lattice.run()",
+    "studio": "studio.SIZES = (3000,); studio.run()",
     "attackers": "attackers.ROWS = 3000; attackers.LIMIT = 2.0; attackers.run()",
 }
 

@@ -32,7 +32,7 @@ from click.testing import CliRunner
 
 import jali
 from jali.cli.app import app
-from jali.job import _FIELDS, _HIERARCHIES, METHODS, Job, section_keys
+from jali.job import _FIELDS, HIERARCHIES, METHODS, Job, section_keys
 
 ROOT = Path(__file__).resolve().parent.parent
 README, DOCS = ROOT / "README.md", ROOT / "docs"
@@ -250,7 +250,7 @@ def test_every_command_and_option_is_explained(command: click.Command) -> None:
 def test_every_key_of_a_job_is_explained() -> None:
     """Each key that a job may have stands in the section on jobs."""
     of_methods = {key for section in (*METHODS, "frontier") for key in section_keys(section)}
-    of_hierarchies = {key for options in _HIERARCHIES.values() for key in options}
+    of_hierarchies = {key for options in HIERARCHIES.values() for key in options}
     every = {*_FIELDS, *METHODS, *of_methods, *of_hierarchies}
     missing = {key for key in every if f"`{key}`" not in section("The job file")}
     assert not missing

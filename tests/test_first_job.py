@@ -202,11 +202,19 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments), prog_name="jali")
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_what_init_writes_is_published_strictly(
+LARGE = ("a statistics file of 67 columns", "a census of 43 columns")
+
+
+@pytest.mark.parametrize(
+    "situation", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in SITUATIONS]
+)
+def test_what_init_writes_is_published_strictly_and_safe_for_everybody_to_read(
     situation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`jali init FILE && jali publish job.toml --strict` gives a release; identifiers are not in it, nor in the job."""
+    """`jali init FILE && jali publish job.toml --strict` gives a release that the policy "public" finds safe.
+
+    Identifiers are not in it, nor in the job.
+    """
     monkeypatch.chdir(tmp_path)
     make, form = SITUATIONS[situation]
     place = written(make(), form)
@@ -222,4 +230,47 @@ def test_what_init_writes_is_published_strictly(
     assert not published & dropped
     assert dropped <= {*tomllib.loads(Path("job.toml").read_text("utf-8")).get("identifier", [])}
     assert jali.audit("release").holds
+    for asked in (("audit", "release", "--policy", "public"), ("report", "release", "-o", "page.html", "--check")):
+        judged = run(*asked)
+        assert judged.exit_code == 0, judged.output
+        assert "safe to publish" in judged.output.lower()
     assert len(published) >= 3
+
+
+def test_a_household_is_no_person_and_markers_among_words_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of a household is dropped; "k. A." is taken as missing, said, and marked for a check."""
+    monkeypatch.chdir(tmp_path)
+    r = drawn(10)
+    for name in ("household_id", "Haushaltsnummer", "hhid"):
+        rows: Rows = {name: [1000 + i // 3 for i in range(PEOPLE)], "Alter": ages(r)}
+        rows |= {"Beruf": pick(r, ["Koch", "Arzt", "k. A."]), "Diagnose": pick(r, ["I10", "E11", "J45", "F32"])}
+        begun = run("init", written(rows, "csv"), "--overwrite")
+        job = tomllib.loads(Path("job.toml").read_text("utf-8"))
+        assert (job["identifier"], job.get("person")) == ([name], None)
+        assert job["missing_markers"] == ["k. A."]
+        assert "taken as missing" in begun.output
+        assert "# check" in next(line for line in Path("job.toml").read_text("utf-8").splitlines() if "k. A." in line)
+        assert run("publish", "job.toml", "--strict", "-o", name).exit_code == 0
+
+
+def test_sensitive_numbers_that_tell_everybody_apart_together_are_noted_and_not_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is close to unique; a first job has so many of them as do not tell nearly everybody apart."""
+    monkeypatch.chdir(tmp_path)
+    r = drawn(11)
+    rows: Rows = {"age": ages(r), "income": [int(x) * 1000 for x in r.integers(10, 60, PEOPLE)]}
+    rows |= {
+        "bmi": [int(x) / 10 for x in r.integers(150, 400, PEOPLE)],
+        "glucose": list(map(int, r.integers(60, 180, PEOPLE))),
+    }
+    table = jali.table(pa.table({n: list(c) for n, c in rows.items()}), quasi=["age"], sensitive=["income", "bmi"])
+    promises = [jali.DistinctDiversity(2, sensitive=name) for name in ("income", "bmi")]
+    assert any(
+        "together tell nearly everybody apart" in note for note in jali.generalize(table, promises).manifest.notes
+    )
+    run("init", written(rows, "csv"))
+    assert list(tomllib.loads(Path("job.toml").read_text("utf-8"))["sensitive"]) == ["income"]
+    assert run("publish", "job.toml", "--strict").exit_code == 0

@@ -24,7 +24,7 @@ GATE = "search/gate.py"
 # Calls that give a verdict outside the gate.
 VERDICTS = {
     "publish/partition.py": "verifies what is about to be published",
-    "publish/anatomize.py": "verifies what is about to be published",
+    "publish/generalize.py": "verifies what is about to be published, where groups are shown alike",
     "publish/drafts.py": "verifies what is about to be published",
     "publish/repair.py": "says of the published values as one group that a promise cannot be kept",
     "publish/checks.py": "says in an error why levels that the holder gave cannot be published",

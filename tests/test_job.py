@@ -121,10 +121,10 @@ def test_running_a_job_is_reading_and_generalizing(folder: Path) -> None:
 def test_the_keys_of_a_job_are_those_of_the_library() -> None:
     """Each keyword of `read` is a field of the job; each option of a method is one of its keyword arguments.
 
-    The public table of `conceal` is named among them.
+    The public table of `conceal` is named among them; the table of a database is named with it, in `input`.
     """
     fields = {field.name for field in dataclasses.fields(Job)}
-    assert set(inspect.signature(read).parameters) - {"path"} <= fields
+    assert set(inspect.signature(read).parameters) - {"path", "table"} <= fields
     for name in METHODS:
         keywords = inspect.signature(getattr(jali, "angelize" if name == "angel" else name)).parameters.values()
         known = {p.name for p in keywords if p.kind is p.KEYWORD_ONLY or p.name == "public"}
@@ -243,7 +243,7 @@ P = SMALL + "[[principles]]\nname = "
 WRONG: dict[str, tuple[str, str]] = {
     "no input": ('quasi = ["age"]', r'job\.toml: no input was named; write input = "table\.csv"'),
     "no quasi": ('input = "people.csv"', r"job\.toml: no quasi-identifier was named"),
-    "input is a number": ('input = 3\nquasi = ["age"]', r"job\.toml: input must be text: got 3"),
+    "input is a number": ('input = 3\nquasi = ["age"]', r"job\.toml: input must be text or \{ database = .*: got 3"),
     "unknown key": (SMALL + "sensitve = []", r'job\.toml: unknown key "sensitve"; did you mean "sensitive"\?'),
     "unknown section": (SMALL + "[mondrian]", r'job\.toml: unknown key "mondrian"'),
     "unknown method": (

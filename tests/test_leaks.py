@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import spearmanr
 
 import jali
 from jali.errors import InputError, JaliError
@@ -178,7 +177,7 @@ def test_the_order_of_rows_says_nothing() -> None:
     ]
     assert orders[0] != orders[1]
     for first, second in ((orders[0], range(2000)), (orders[1], range(2000)), orders):
-        assert abs(spearmanr(first, second).statistic) < 0.15  # six standard deviations
+        assert abs(np.corrcoef(first, second)[0, 1]) < 0.15  # six standard deviations
 
 
 def test_nothing_tells_where_when_and_by_whom(tmp_path: Path) -> None:

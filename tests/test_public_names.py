@@ -85,7 +85,7 @@ assert not hasattr(jali, "no_such_name"), "an unknown name must be an AttributeE
 }
 
 
-SLOW = ("each one first",)  # it imports jali anew for every name
+SLOW = ("each one first", "only after every module is imported", "by from-import, which asks the module system as well")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Figures of the house: python tools/house.py prints modules, lines, functions, circles and what a first use loads."""
+"""Figures of the house: python tools/house.py prints modules, lines, functions, what a first use loads, and rooms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def loaded() -> int:
     return int(done.stdout.split()[-1])
 
 
+def rooms(lines: dict[Path, int]) -> Iterator[str]:
+    """A line for each room, sub-rooms included; the front door has what stands in no room."""
+    parts = [(path.relative_to(SOURCE).parts, count) for path, count in lines.items()]
+    named = [(room[0] if len(room) > 1 else "front door", count) for room, count in parts]
+    modules, total = Counter(room for room, _ in named), Counter[str]()
+    for room, count in named:
+        total[room] += count
+    yield f"{'room':<22}  modules   lines"
+    yield from (
+        f"{room:<22}  {modules[room]:7}  {total[room]:6,}" for room in sorted(total, key=total.__getitem__)[::-1]
+    )
+
+
 def main() -> None:
     """Print the figures, a line each."""
     texts = {path: path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))}
@@ -54,7 +68,7 @@ def main() -> None:
     print(f"function, median        {statistics.median(sizes):.0f}")
     print(f"function, p90           {sizes[int(0.9 * len(sizes))]}")
     print(f"function, longest       {sizes[-1]}")
-    print(f"loaded by a first use   {loaded()}")
+    print(f"loaded by a first use   {loaded()}", *rooms(lines), sep="\n")
 
 
 if __name__ == "__main__":

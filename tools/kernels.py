@@ -11,10 +11,12 @@ forgotten here as well; a test run cannot do that, since collecting doctests imp
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -83,50 +85,52 @@ def halves() -> None:
 def walks() -> None:
     """Random walks among the worlds that keep every verdict of a search."""
     table = people("ill")
-    release = jali.partition(table, [jali.KAnonymity(3), jali.EntropyDiversity(2.5)])
+    release = jali.partition(table, [jali.KAnonymity(3), jali.EntropyDiversity(3)])
     jali.attacks(release, table, time_limit=2)["algorithm"]
 
 
-FAMILIES: list[Callable[[], None]] = [
-    safety,
-    recoding,
-    walks,
-    partitioning,
-    safeties,
-    presence,
-    halves,
-    lattice,
-]  # the longest first
+LONGEST_FIRST = (safety, recoding, walks, partitioning, safeties, presence, halves, lattice)
+FAMILIES: dict[str, Callable[[], None]] = {family.__name__: family for family in LONGEST_FIRST}
 
 
 def cached_kernels() -> dict[str, Any]:
     """The kernels that numba keeps on disk, by name, of all modules of `kernels`."""
-    found = {}
+    kept = {}
     for module in pkgutil.iter_modules(kernels.__path__, "jali.kernels."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if getattr(getattr(value, "stats", None), "cache_path", None):
-                found[f"{value.py_func.__module__}.{name}"] = value
-    return found
+                kept[f"{value.py_func.__module__}.{name}"] = value
+    return kept
 
 
-def compiled_by(family: Callable[[], None]) -> tuple[set[str], set[str]]:
-    """Run one of the above in this process; which kernels it compiled or read, and which there are."""
+def compile_family(name: str) -> None:
+    """Run one of the above in this process; print which kernels it compiled or read, and which there are."""
     kernels.LITTLE = kernels.FEW = kernels.LOOKS = -1  # even the smallest table is worth it
-    family()
+    FAMILIES[name]()
     known = cached_kernels()
-    return {name for name, kernel in known.items() if kernel.signatures}, set(known)
+    print(json.dumps([[name for name, kernel in known.items() if kernel.signatures], list(known)]))
+
+
+def in_a_process(name: str) -> list[list[str]]:
+    """The same in a process of its own: one that dies ends the run instead of leaving it to wait."""
+    done = subprocess.run([sys.executable, __file__, name], check=True, stdout=subprocess.PIPE, text=True)
+    answer: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def main() -> None:
     """Compile on two cores; say which kernels nobody called."""
     print("Compiling the kernels (once; a minute or so) ...", flush=True)
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        results = list(pool.map(compiled_by, FAMILIES))
-    called = set().union(*(some for some, _ in results))
-    left = sorted(set().union(*(every for _, every in results)) - called)
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(in_a_process, FAMILIES))
+    called = {name for some, _ in results for name in some}
+    left = sorted({name for _, every in results for name in every} - called)
     for name in left:
         print(f"tools/kernels.py compiles no {name}: add a call of it, or each worker will compile it for itself")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        compile_family(sys.argv[1])
+    else:
+        main()

@@ -67,7 +67,13 @@ def _one_line(text: str) -> str:
 
 
 def told(given: object) -> object:
-    """What a message may repeat of what was given: of a frame or an array only what it is, for it may hold people."""
+    """What a message may repeat of what was given: of a frame or an array only what it is, for it may hold people.
+
+    >>> told(5), told(10**5000)
+    (5, 'a number of more than 300 digits')
+    """
+    if isinstance(given, int) and given.bit_length() > 1000:
+        return "a number of more than 300 digits"
     holds_rows = hasattr(given, "__array__") or hasattr(given, "__dataframe__")
     return type(given).__name__ if holds_rows and not isinstance(given, (str, Number)) else given
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jali.core.files import job_data
 from jali.core.forms import (
     BOOL,
+    DATABASE,
     FILE,
     NUMBER,
     TABLE,
@@ -36,6 +37,7 @@ from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of
 from jali.principles import Principle, from_dict
 from jali.sources.assemble import Missing, roles_of
+from jali.sources.engines.locations import is_address, of_job
 from jali.sources.tables import READING, read
 from jali.sources.writing import Writing
 
@@ -117,21 +119,25 @@ class Job:
     def load(cls, path: str | Path) -> Job:
         """The job in a TOML file; the paths in it are relative to that file."""
         path = Path(path)
-        place, data = path.name, job_data(path)
+        return cls.of(job_data(path), path.parent, place=path.name)
+
+    @classmethod
+    def of(cls, data: Data, folder: Path, *, place: str = "job.toml") -> Job:
+        """The job that a TOML file in a folder would hold, from what it says; `place` is what messages call it."""
         _check_keys(place, data, {**_FIELDS, **dict.fromkeys(METHODS, TABLE)})
         if "input" not in data:
             raise InputError(f"{place}: no input was named", do='write input = "table.csv"')
         method = data.get("method", "generalize")
         given: dict[str, Any] = {key: data[key] for key in _AS_THEY_ARE if key in data}
-        given["input"] = _path(path.parent, data["input"]) if data["input"] != "-" else Path("-")
-        given |= {key: _path(path.parent, data[key]) if key in data else None for key in _PATHS}
+        with _at(place):
+            given |= {key: _path(folder, data[key]) if key in data else None for key in ("input", *_PATHS)}
         given["other"] = tuple(data.get("other", ()))
         for role in ("quasi", "sensitive"):
-            given[role] = _columns(f"{place} [{role}]", data.get(role, {}), path.parent)
-        sections = {name: _options(place, name, data[name], path.parent) for name in METHODS if name in data}
+            given[role] = _columns(f"{place} [{role}]", data.get(role, {}), folder)
+        sections = {name: _options(place, name, data[name], folder) for name in METHODS if name in data}
         given["options"] = sections.pop(method, {})
         given["sections"] = sections
-        given["compare"] = _options(place, "frontier", data.get("frontier", {}), path.parent)
+        given["compare"] = _options(place, "frontier", data.get("frontier", {}), folder)
         given["principles"] = _principles(place, data)
         given["policy"] = _policy(place, data)
         with _at(place):
@@ -223,8 +229,10 @@ def _at_least_one(principles: tuple[Principle, ...]) -> tuple[Principle, ...]:
     return principles
 
 
-def _path(folder: Path, given: str) -> Path:
-    """A path in a job: relative to its folder, with ~ for a home folder."""
+def _path(folder: Path, given: str | Data) -> Path:
+    """A path in a job, relative to its folder, with ~ for a home folder; or "-", or a table of a database."""
+    if isinstance(given, Mapping) or is_address(given) or given == "-":
+        return of_job(given, folder)
     try:
         return folder / path_of(given).expanduser()
     except RuntimeError:
@@ -254,7 +262,8 @@ _AS_THEY_ARE = (
 )  # fmt: skip
 _PATHS = ("output", "private", "pseudonym_key")
 _FIELDS: dict[str, Form] = {
-    **dict.fromkeys(("input", *_PATHS), FILE),
+    **dict.fromkeys(("input", "output"), any_of('text or { database = "…", table = "…" }', FILE, DATABASE)),
+    **dict.fromkeys(("private", "pseudonym_key"), FILE),
     **dict.fromkeys(_AS_THEY_ARE, TEXT),
     **dict.fromkeys(("spreadsheet_safe", "strict"), BOOL),
     "identifier": any_of('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', TEXTS, _NAMES),
@@ -320,11 +329,12 @@ _BUILDERS: dict[str, tuple[Callable[..., Builder], Form]] = {
     "quantiles": (quantiles, _WIDTHS),
 }
 _WORDS = ("mask", "dates", "suppress", "grid", "auto")
-_HIERARCHIES: dict[str, dict[str, Form]] = {
+HIERARCHIES: dict[str, dict[str, Form]] = {
     **{kind: {kind: form, **options_of(make)} for kind, (make, form) in _BUILDERS.items()},
     "auto": {"auto": TRUE},
     "taxonomy": {"taxonomy": _ROWS},
 }
+"""The hierarchies that a job can name, each with the keys that it takes."""
 _HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'
 
 
@@ -363,10 +373,10 @@ def _hierarchy(place: str, name: str, given: object, folder: Path) -> Builder | 
         given = {given: True}
     if not isinstance(given, dict):
         raise InputError(f"{place}: not a hierarchy", got=shown(given), do=_advice(name, given))
-    kinds = [key for key in given if key in _HIERARCHIES]
+    kinds = [key for key in given if key in HIERARCHIES]
     if len(kinds) > 1:
         raise InputError(f"{place}: {kinds[0]} and {kinds[1]} at once", do="give a column one hierarchy")
-    _check_keys(place, given, _HIERARCHIES[kinds[0]] if kinds else dict.fromkeys(_HIERARCHIES, TRUE))
+    _check_keys(place, given, HIERARCHIES[kinds[0]] if kinds else dict.fromkeys(HIERARCHIES, TRUE))
     if not kinds:
         raise InputError(f"{place}: no hierarchy", do=_HOW)
     with _at(place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,7 @@ def test_beliefs_against_joint_frequencies(published: Any) -> None:
     assert isinstance(told["breaches"], int)
 
 
+@pytest.mark.slow
 def test_attack_tells_whom_each_attack_exposes(published: Any) -> None:
     """As text and as JSON; the original is read as the release tells or as the job says, the public file looked up."""
     arguments = ("attack", "out", "--original", "patients.csv")
@@ -470,6 +472,24 @@ def test_init_writes_a_job_that_runs_as_it_is(ward: Any) -> None:
     published = ward.jali("publish", "start.toml", "--strict")
     assert published.exit_code == 0, published.stderr
     assert (ward / "release" / "manifest.json").is_file()
+
+
+def test_init_is_told_whose_row_it_is(ward: Any, refused: Any) -> None:
+    """As a profile is; the job says it."""
+    rows = [f"{n // 2},{20 + n // 2 % 40},{'fm'[n // 2 % 2]}" for n in range(120)]
+    (ward / "visits.csv").write_text("\n".join(["kid,age,sex", *rows]), encoding="utf-8")
+    written = ward.jali("init", "visits.csv", "--person", "kid", "-o", "-").stdout
+    assert tomllib.loads(written)["person"] == "kid"
+    assert "kid" not in tomllib.loads(written)["quasi"]
+    assert "no column" in refused(ward.jali("init", "visits.csv", "--person", "nobody", "-o", "-"))
+
+
+def test_a_job_with_a_number_of_too_many_digits_is_refused(ward: Any, refused: Any) -> None:
+    """Python reads none of more than 4,300 digits, and no float is as large as one of 400."""
+    for digits, said in ((5000, "too many digits"), (400, "must be")):
+        text = f'input = "patients.csv"\nquasi = {{ age = {{ bands = [1{"0" * digits}] }} }}\n'
+        (ward / "job.toml").write_text(text, encoding="utf-8")
+        assert said in refused(ward.jali("publish", "job.toml", "-o", "out"))
 
 
 def test_profile_prints_text_json_and_a_page(ward: Any, refused: Any) -> None:

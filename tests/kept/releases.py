@@ -123,6 +123,8 @@ MADE: dict[str, tuple[Callable[[], Table], Callable[[Table], Any]]] = {
         lambda t: jali.generalize(t, [jali.KAnonymity(2)], levels={"zip": 0, "job": 0}, show="set", suppress=0.9),
     ),
     "recode": (_table("age", "job"), lambda t: jali.recode(t, [K])),
+    "public-ends": (_table("age", "born", "pay", "job", declared=False), lambda t: jali.partition(t, [K])),
+    "public-sets": (_table("age", "zip", "job", declared=False), lambda t: jali.recode(t, [K], show="set")),
     "buckets": (_table("age", "job"), lambda t: jali.anatomize(t, L)),
     "buckets-generalized": (
         _table("age", "job"),

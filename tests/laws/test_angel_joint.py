@@ -93,7 +93,7 @@ def seen(release: Angel) -> list[list[Any]]:
     """The published tables as an attacker reads them: sets of the values that cells of words and numbers show."""
     rows = []
     for table in release.contents.tables:
-        shown = table.shown("batch", None).to_pylist()
+        shown = table.counted("batch", None).plain().to_pylist()
         names = [column.name for column in table.columns]
         rows.append(
             [(tuple(row[n] for n in names), {n: values(row[n]) for n in names}, row.get("batch")) for row in shown]
@@ -102,11 +102,12 @@ def seen(release: Angel) -> list[list[Any]]:
 
 
 def values(cell: str) -> frozenset[str]:
-    """What a cell such as z, {x, y} or [0, 3] covers."""
+    """What a cell such as z, {x, y}, {x, other values} or [0, 3] covers."""
     if cell.startswith("["):
         low, high = cell.strip("[]").split(", ")
         return frozenset(str(n) for n in range(int(low), int(high) + 1))
-    return frozenset(cell.strip("{}").split(", "))
+    named = frozenset(cell.strip("{}").split(", "))
+    return frozenset("xyz") if "other values" in named else named
 
 
 def small(people: list[tuple[int, str, str]]) -> jali.Table:

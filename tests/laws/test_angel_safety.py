@@ -63,7 +63,7 @@ def table(values: str, ages: list[int] | None = None) -> Any:
     """People of different ages with these values."""
     return jali.table(
         pa.table({"age": list(range(len(values))) if ages is None else ages, "ill": list(values)}),
-        quasi={"age": jali.bands(2, 4, 8)}, sensitive=["ill"],
+        quasi={"age": jali.bands(2, 4, 8, low=0, high=99)}, sensitive=["ill"],
     )  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +39,18 @@ rows_of = st.lists(
 )
 
 
-def covers(shown: object, value: object) -> bool:
-    """Whether a published cell covers a value, read as text."""
+def covers(shown: object, value: object, cells: Iterable[object] = ()) -> bool:
+    """Whether a published cell covers a value, read as text; other values are those that none of the cells names."""
     cell = str(shown)
     if cell in ("*", str(value)):
         return True
     if cell.startswith("["):
         low, high = cell[1:-1].split(", ")
         return int(low) <= int(str(value)) <= int(high)
-    return cell.startswith("{") and str(value) in cell[1:-1].split(", ")
+    named = {name for one in cells for name in str(one).strip("{}").split(", ")}
+    return cell.startswith("{") and (
+        str(value) in cell[1:-1].split(", ") or ("other values" in cell and str(value) not in named)
+    )
 
 
 # -- ANGEL ---------------------------------------------------------------------------------------------------------
@@ -71,7 +76,11 @@ def test_attacks_on_angel_believe_the_mixture_of_batches(rows: list[tuple[int, s
     for a, b, _ in rows:
         person = {"a": a, "b": b}
         own = {
-            name: [row["batch"] for row in shown if all(covers(row[c], person[c]) for c in ("a", "b") if c in row)]
+            name: [
+                row["batch"]
+                for row in shown
+                if all(covers(row[c], person[c], {one[c] for one in shown}) for c in ("a", "b") if c in row)
+            ]
             for name, shown in tables.items()
             if "batch" in shown[0]
         }
@@ -187,7 +196,8 @@ def test_who_is_certainly_present_is_in_every_choice_of_people_that_fits_the_row
     public = pa.table({"a": [a for a, _, _ in rows], "b": [b for _, b, _ in rows]})
     found = jali.attacks(release, table, public=public)["presence"]
     shown = [(row["a"], row["b"]) for row in release.tables["data"].to_pylist()]
-    always, never = oracle.present_in_all(shown, [(a, b) for a, b, _ in rows], covers)
+    every = {cell for row in shown for cell in row}
+    always, never = oracle.present_in_all(shown, [(a, b) for a, b, _ in rows], partial(covers, cells=every))
     assert found.exposed == found.right
     assert found.figures["people certainly present"] <= len(always)
     assert found.figures["people certainly absent"] <= len(never)
@@ -296,3 +306,15 @@ def test_no_kind_of_release_is_refused(kind: str) -> None:
     }[kind]()
     for attack in jali.attacks(release, table).attacks:
         assert attack.exposed is not None or attack.notes
+
+
+def test_a_release_without_a_sensitive_column_gives_away_presence_alone() -> None:
+    """Nobody has a value to learn; who is in the table is still looked up beside a public one."""
+    table = jali.table(pa.table({"a": [1, 1, 2, 2, 3, 3], "b": ["x"] * 6}), quasi=["a", "b"])
+    release = jali.generalize(table, [jali.KAnonymity(2)])
+    alone = jali.attacks(release, table)
+    assert [attack.name for attack in alone.attacks] == ["algorithm", "presence"]
+    assert alone["algorithm"].exposed == 0
+    assert "no sensitive column" in repr(alone)
+    beside = jali.attacks(release, table, public=pa.table({"a": [1, 1, 2, 2, 3, 3, 9], "b": ["x"] * 7}))
+    assert (beside["presence"].people, beside["presence"].exposed) == (7, 7)

@@ -18,6 +18,7 @@ import jali
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.risk.audit.audit import audit as audit_function
+from jali.risk.verdict import exposed_by_groups
 from oracles.audit import figures, rounded, sensitive_figures
 from oracles.published import Folder, publish, tables
 
@@ -58,7 +59,7 @@ def test_the_figures_of_a_release_are_those_of_its_files(table: Table, data: st.
         path = release.save(Path(folder) / "out")
         found, seen = jali.audit(path), Folder(path)
     plain = found.to_dict()
-    for name, value in rounded(figures(seen.sizes())).items():
+    for name, value in rounded(figures(seen.sizes(), table.people)).items():
         assert rounded(plain[name]) == value
     assert found.holds
     for column, facts in seen.told.items():
@@ -119,6 +120,27 @@ def test_people_are_counted_not_rows() -> None:
     assert (found.k, found.people, found.largest_share) == (2, 2, 1.0)
     assert not any("one row per person" in note for note in found.notes)
     assert any("one row per person" in note for note in jali.audit(frame, quasi=["q"]).notes)
+
+
+def test_people_in_several_groups_are_counted_once() -> None:
+    """Three people, two of them with rows in both groups: five memberships, and nobody knows whose group is small."""
+    frame = pa.table({"q": ["x", "x", "x", "y", "y"], "s": list("aabab"), "who": [1, 2, 3, 1, 2]})
+    table = jali.table(frame, quasi={"q": jali.suppress()}, sensitive=["s"], person="who")
+    for found in (
+        jali.audit(frame, quasi=["q"], sensitive=["s"], person="who"),
+        jali.audit(jali.generalize(table, [jali.KAnonymity(2)])),
+    ):
+        assert (found.people, found.groups, found.k, found.average_size) == (3, 2, 2, 2.5)
+        assert found.below == {2: 0.0, 3: pytest.approx(2 / 3), 5: 1.0, 10: 1.0, 20: 1.0}
+        assert any("several groups: figures of groups count a person in each" in note for note in found.notes)
+
+
+def test_the_share_exposed_by_groups_is_of_people_not_of_memberships() -> None:
+    """Everybody has one group in which all have the same value, and two others: everybody is exposed."""
+    frame = pa.table({"q": ["x"] * 4 + ["y"] * 4 + ["z"] * 4, "s": list("aaaa") + list("abcd") * 2,
+                      "who": [1, 2, 3, 4] * 3})  # fmt: skip
+    found = jali.audit(frame, quasi=["q"], sensitive=["s"], person="who")
+    assert exposed_by_groups("homogeneity", found, None) == 1.0
 
 
 def test_other_columns_are_tested_for_singling_out() -> None:

@@ -424,7 +424,7 @@ def test_coordinates_are_known_by_their_name() -> None:
         (lambda: jali.frequency(1), "at least 2"),
         (lambda: jali.frequency(5.0), "at least 2"),
         (lambda: jali.frequency(50, 5), "must become larger"),
-        (jali.quantiles, "at least 2"),
+        (jali.quantiles, "whole numbers from 2"),
         (lambda: jali.quantiles(5, 10), "must divide"),
         (lambda: jali.quantiles(5, 2), "must divide"),
         (lambda: jali.quantiles(4, step=0), "must be positive"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from jali.core.arrays import combine, counted
 from jali.cover import sets
 from jali.cover.cover import Cover
 from jali.estimates import conditions as conjunction
@@ -107,7 +109,9 @@ def random_estimate(random: np.random.Generator) -> LinkedEstimate:
     exact = Cover.exact(pa.array(range(4), pa.int64()))
     hidden = [BoxColumn(name, "number", "sensitive", exact, entries[:, 1 + i]) for i, name in enumerate("st")]
     weight = None if random.random() < 0.5 else random.integers(1, 4, links).astype(np.float64)
-    return LinkedEstimate.from_rows(shown, link, hidden, entries[:, 0], count, weight=weight)
+    number, first = combine([*((c.codes, c.cover.nodes) for c in shown), (link, int(link.max()) + 1)], len(link))
+    boxes = tuple(replace(column, codes=column.codes[first]) for column in shown)
+    return LinkedEstimate(boxes, link[first], counted(number), tuple(hidden), entries[:, 0], count, weight)
 
 
 def random_conjunction(random: np.random.Generator, names: list[str]) -> q.Condition:

@@ -21,8 +21,9 @@ from jali.compare import methods as frontier_methods
 from jali.compare.frontier import Frontier
 from jali.compare.methods import METHODS, Method, methods_of
 from jali.compare.page import MARK, page, pictures
-from jali.compare.points import DEFAULTS, Part, Point, knob
+from jali.compare.points import DEFAULTS, Cache, Part, Point, knob
 from jali.errors import InfeasibleError, InputError
+from jali.job import METHODS as JOB_METHODS
 from jali.measures.queries import workload
 from jali.reports.material import Material
 from oracles.often import seeds
@@ -76,11 +77,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     seen: list[tuple[str, Any]] = []
 
     def watched(method: Method) -> Method:
-        def make(table: Any, required: Any, options: Any, step: Any) -> Any:
+        def function(table: Any, required: Any, **options: Any) -> Any:
             seen.append((method.name, required))
-            return method.make(table, required, options, step)
+            return method.function(table, required, **options)
 
-        return replace(method, make=make)
+        return replace(method, function=function)
 
     monkeypatch.setattr(frontier_methods, "METHODS", {name: watched(method) for name, method in METHODS.items()})
     return seen
@@ -164,15 +165,14 @@ def test_options_change_what_a_method_keeps(table: Any) -> None:
     assert jali.audit(made.release(table, method="anatomy")).k >= 4
 
 
-def test_angel_keeps_k_table_by_table_and_is_told_k_where_nobody_said_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_angel_keeps_k_table_by_table_and_is_told_k_where_nobody_said_it() -> None:
     """What it is asked for, and in which sense it keeps what is required."""
     asked: list[tuple[Any, Any]] = []
 
     def angelize(table: Any, required: Any, *, on_step: Any, **options: Any) -> None:
         asked.append((required, options))
 
-    monkeypatch.setattr(frontier_methods, "angelize", angelize)
-    method = METHODS["angel"]
+    method = replace(METHODS["angel"], function=angelize)
     for required in (REQUIREMENT, REQUIREMENT[1:]):
         method.release(None, required, {}, lambda done, total: None)  # type: ignore[arg-type]
     assert asked == [(REQUIREMENT, {}), (REQUIREMENT[1:], {"k": 10})]
@@ -608,3 +608,36 @@ def test_frame_dict_and_text_say_the_same(found: Frontier) -> None:
     assert [p["kl"] for p in told["points"]] == [r["kl"] for r in rows]
     assert found.reason.split(". ")[0] in repr(found)
     assert repr(found).count("\n") >= len(rows)
+
+
+# -- while it grows --------------------------------------------------------------------------------------------------
+
+
+def test_each_point_is_told_as_soon_as_it_is_known_and_what_is_known_is_not_made_again(
+    table: Any, calls: list[tuple[str, Any]]
+) -> None:
+    """`on_point` sees the frontier grow by a point at a time; a cache in memory spares the second run all work."""
+    seen: list[tuple[str, ...]] = []
+    known = Cache(None)
+    ways: Any = {"methods": ["lattice", "partition"], "strengths": [2], "queries": 10, "resume": known}
+    made = jali.frontier(table, REQUIREMENT, on_point=lambda so_far: seen.append(names(so_far)), **ways)
+    assert seen == [names(made)[: n + 1] for n in range(len(made.points))]
+    assert len(set(names(made))) == len(made.points)
+    before = len(calls)
+    again = jali.frontier(table, REQUIREMENT, **ways)
+    assert (names(again), len(calls)) == (names(made), before)
+
+
+def names(found: Frontier) -> tuple[str, ...]:
+    return tuple(point.name for point in found.points)
+
+
+@pytest.mark.parametrize("name", SAME_EACH_TIME)
+def test_the_call_of_a_point_makes_its_release(table: Any, found: Frontier, name: str) -> None:
+    """The method, options and promises that a job would have give the KL-divergence of the point, at each strength."""
+    for point in (p for p in found.points if p.method == name):
+        required = knob(REQUIREMENT, None).at(point.strength)
+        call = found.call(point, required)
+        made = getattr(jali, JOB_METHODS[call.method])(table, call.kept, **call.options)
+        assert made.manifest.metrics["kl"] == point.kl
+        assert set(made.principles) == {p for p in required if p in call.kept}

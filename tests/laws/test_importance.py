@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 
 import jali
+from jali import kernels
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.publish.checks import importance_of
@@ -77,11 +79,15 @@ def test_the_best_weighed_node_is_the_best_of_all(
     expected = None if lattice is None else oracle.best(metric, Fraction(share))
     if lattice is None or expected is None:
         return
-    node, hidden = lattice.best(metric, Fraction(share), importance_of(table, importance))
-    groups = list(oracle.groups(node))
-    gone = [key for key, one in zip(groups, hidden, strict=True) if one]
-    assert sorted(gone) == sorted(oracle.suppressed(node, int(Fraction(share) * table.rows)) or [])
-    assert oracle.cost(metric, node, gone) == pytest.approx(expected[0], abs=1e-8)
+    for looks in (2**62, -1):  # without kernels and with them
+        with patch.object(kernels, "LOOKS", looks):
+            node, hidden = Lattice(table, tuple(principles), on_step=lambda done, total: None).best(
+                metric, Fraction(share), importance_of(table, importance)
+            )
+        groups = list(oracle.groups(node))
+        gone = [key for key, one in zip(groups, hidden, strict=True) if one]
+        assert sorted(gone) == sorted(oracle.suppressed(node, int(Fraction(share) * table.rows)) or [])
+        assert oracle.cost(metric, node, gone) == pytest.approx(expected[0], abs=1e-8)
 
 
 @given(tables(), promises, importances)

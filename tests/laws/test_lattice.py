@@ -16,6 +16,8 @@ import jali
 from jali import kernels
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.kernels import tallies
+from jali.publish.checks import importance_of
 from jali.search.gate import recorded
 from jali.search.lattice import compiled
 from jali.search.lattice.costs import METRICS
@@ -241,12 +243,13 @@ def test_steps_of_a_compiled_search_are_heard_and_can_stop_it() -> None:
 
 @given(st.integers(0, 10_000))
 def test_larger_tables_have_the_same_best_node_on_every_path(seed: int) -> None:
-    """Ties, many values, suppression that must take further groups in."""
+    """Ties, many values, missing ones, important columns, suppression that must take further groups in."""
     draw = np.random.default_rng(seed)
-    rows, values = int(draw.integers(20, 300)), int(draw.integers(1, 80))
+    rows, values, missing = int(draw.integers(20, 300)), int(draw.integers(1, 80)), float(draw.choice([0, 0.1, 0.9]))
+    unknown = {name: draw.random(rows) < missing for name in "st"}
     frame = pa.table(
         {f"q{i}": draw.integers(0, int(draw.integers(1, 9)), rows) for i in range(3)}
-        | {"s": draw.integers(0, values, rows), "t": draw.integers(0, 3, rows)}
+        | {name: pa.array(draw.integers(0, n, rows), mask=unknown[name]) for name, n in (("s", values), ("t", 3))}
     )
     quasi = {"q0": jali.bands(2, 4, low=0, high=8), "q1": jali.bands(3, low=0, high=8), "q2": jali.suppress()}
     table = jali.table(frame, quasi=quasi, sensitive=["s", "t"])
@@ -256,13 +259,18 @@ def test_larger_tables_have_the_same_best_node_on_every_path(seed: int) -> None:
         jali.FrequencyDiversity(1.2, sensitive="s"),
     ][: int(draw.integers(1, 4))]
     metric, share = str(draw.choice(METRICS)), Fraction(str(draw.choice(["0", "0.05", "0.3"])))
+    given = [None, {"q0": 3}, {"q1": 0.001, "q2": 40}][int(draw.integers(0, 3))]
+    importance = None if given is None else importance_of(table, given)
     if lattice_of(table, promise) is None:
         return
     found = []
-    for name in PATHS:
+    for name, hardly_fewer in [*((name, False) for name in PATHS), ("compiled", True)]:
         lattice = lattice_of(table, promise)
         assert lattice is not None
         with path(name):
-            node, hidden = lattice.best(metric, share)  # type: ignore[arg-type]
+            if hardly_fewer and lattice._compiled is not None:  # as in a table whose combinations are nearly all rows
+                lattice._compiled.room.counter[tallies.LEFT_OVER] = 1
+            node, hidden = lattice.best(metric, share, importance)  # type: ignore[arg-type]
+            assert name == "generic" or lattice._compiled is not None
         found.append((node, hidden.tolist()))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]

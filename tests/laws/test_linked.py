@@ -18,6 +18,7 @@ from jali.estimates.base import Estimate
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.linked import EVENLY, LinkedEstimate
 from jali.query import tree as q
+from jali.releases.linked.linked import pairs_of
 from oracles import estimates as plain
 from oracles import linked as oracle
 
@@ -49,9 +50,11 @@ def case(seed: int) -> Case:
     order = random.permutation(len(link))
     exact = Cover.exact(pa.array(range(VALUES), pa.int64()))
     drawn = zip(names[:shown], covers, codes, strict=True)
-    estimate = LinkedEstimate.from_rows(
-        [BoxColumn(n, "number", "quasi", cover, code[order]) for n, (cover, _), code in drawn],
-        link[order],
+    widths = [len(nodes) for _, nodes in covers]
+    cell, first = arrays.combine([(code[order], width) for code, width in zip(codes, widths, strict=True)], len(link))
+    estimate = LinkedEstimate.of_pairs(
+        [BoxColumn(n, "number", "quasi", cover, code[order][first]) for n, (cover, _), code in drawn],
+        *pairs_of(cell, len(first), link[order], given=True),
         [BoxColumn(n, "number", "sensitive", exact, entries[:, i + 1]) for i, n in enumerate(names[shown:])],
         entries[:, 0], count_of, weight=weight,
     )  # fmt: skip
@@ -169,8 +172,8 @@ def test_a_reconstruction_gives_each_link_its_own_values_once(repeats: Callable[
         estimate, links, names = case(seed)
         table = estimate.sample(seed=seed)
         assert table.num_rows == sum(len(link.people) for link in links)
-        assert estimate.rows is not None
-        link = estimate.link[estimate.rows]
+        assert estimate.order is not None
+        link = estimate.link[estimate.order.of]
         hidden = [name for name in names if name in "st"]
         for number, written in enumerate(links):
             rows = table.filter(pa.array(link == number)).select(hidden).to_pylist()

@@ -111,14 +111,22 @@ def test_an_audit_says_what_it_takes(nonsense: Any) -> None:
     assert "not a frame" in refused(lambda: jali.audit(nonsense, quasi=["age"]))
 
 
-DIVERSE = [jali.FrequencyDiversity(3), *K]
-SOME = [RELEASE, jali.anatomize(TABLE, DIVERSE[0]), jali.angelize(TABLE, DIVERSE), jali.marginals(TABLE, K)]
+KINDS = ("generalized", "buckets", "angel", "marginals")
 
 
-@pytest.mark.parametrize("release", SOME, ids=lambda release: release.kind)
+@pytest.fixture(scope="module")
+def releases() -> dict[str, Any]:
+    """One release of each of several kinds."""
+    diverse = [jali.FrequencyDiversity(3)]
+    made = jali.anatomize(TABLE, diverse), jali.angelize(TABLE, diverse, k=3), jali.marginals(TABLE, K)
+    return dict(zip(KINDS, (RELEASE, *made), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("nonsense", [5, None, 2.5])
-def test_a_frame_and_a_folder_are_asked_for_by_name(release: Any, nonsense: Any) -> None:
+def test_a_frame_and_a_folder_are_asked_for_by_name(releases: dict[str, Any], kind: str, nonsense: Any) -> None:
     """Nothing is written, and no traceback is shown."""
+    release = releases[kind]
     assert refused(lambda: release.estimate().frame(nonsense)).startswith("the columns of a frame are a list of names")
     for ask in (release.save, jali.load):
         assert refused(lambda ask=ask: ask(nonsense)).startswith("a path is text: got ")  # type: ignore[misc]
@@ -247,17 +255,10 @@ def test_a_number_that_no_one_could_write_out_is_refused_at_once(number: str) ->
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One release of each of several kinds."""
+def saved(releases: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The releases, in folders."""
     folder = tmp_path_factory.mktemp("saved")
-    diverse = [jali.FrequencyDiversity(3)]
-    made = {
-        "generalized": RELEASE,
-        "buckets": jali.anatomize(TABLE, diverse),
-        "angel": jali.angelize(TABLE, diverse, k=3),
-        "marginals": jali.marginals(TABLE, K),
-    }
-    return {kind: release.save(folder / kind) for kind, release in made.items()}
+    return {kind: release.save(folder / kind) for kind, release in releases.items()}
 
 
 def copied(source: Path, target: Path) -> Path:

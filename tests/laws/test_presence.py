@@ -6,7 +6,7 @@ import json
 import math
 import pickle
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -659,13 +659,17 @@ def test_cells_that_overlap_are_refused_and_such_that_are_the_same_are_one_group
     assert jali.load(release.save(tmp_path / "one")).groups.num_rows == 1
 
 
-def covers(cell: str, value: str) -> bool:
-    """Whether a published cell covers a value, both read as text: 3, [2, 3], {2, 3}, 1* or *."""
+def covers(cell: str, value: str, cells: Iterable[str]) -> bool:
+    """Whether a published cell covers a value, both read as text: 3, [2, 3], {2, 3}, 1* or *.
+
+    Other values are those that no cell names.
+    """
     if cell.startswith("["):
         low, high = cell[1:-1].split(", ")
         return int(low) <= int(value) <= int(high)
     if cell.startswith("{"):
-        return value in cell[1:-1].split(", ")
+        named = {name for one in cells for name in one.strip("{}").split(", ")}
+        return value in cell[1:-1].split(", ") or ("other values" in cell and value not in named)
     return cell == "*" or (len(cell) == len(value) and all(c in ("*", v) for c, v in zip(cell, value, strict=True)))
 
 
@@ -684,7 +688,8 @@ def test_a_public_frame_is_looked_up_in_every_table_whose_groups_do_not_overlap(
     else:
         release = jali.partition(private, [jali.KAnonymity(2)], show=show)
     shown = Counter((str(row["age"]), row["zip"]) for row in release.tables["data"].to_pylist())
-    within = {cell: [covers(cell[0], str(a)) and covers(cell[1], z) for a, z in people] for cell in shown}
+    ages, codes = ({cell[side] for cell in shown} for side in (0, 1))
+    within = {c: [covers(c[0], str(a), ages) and covers(c[1], z, codes) for a, z in people] for c in shown}
     if any(sum(own) > 1 for own in zip(*within.values(), strict=True)):
         with pytest.raises(InputError, match="overlap"):
             jali.audit(release, public_table=town)

@@ -310,3 +310,51 @@ def test_german_compounds_are_told_by_their_last_word(name: str) -> None:
     """What somebody was found to have when leaving is no date."""
     frame = pa.table({"age": [20 + n % 40 for n in range(200)], name: ["flu", "cold", "gout", "acne"] * 50})
     assert jali.profile(frame)[name].role == "sensitive"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Vorerkrankungen Dauermedikation Alkoholkonsum Haushaltseinkommen Bruttolohn Parteizugehörigkeit Vorstrafen "
+        "Schulnote Pflegegrad",
+        "antecedents_medicaux groupe_sanguin tabagisme consommation_alcool appartenance_religieuse casier_judiciaire "
+        "montant_pret",
+        "grupo_sanguineo tabaquismo afiliacion_politica antecedentes_penales presion_arterial glucosa",
+        "gruppo_sanguigno fumatore consumo_alcol partito_politico precedenti_penali pressione_arteriosa glicemia",
+    ],
+    ids=["German", "French", "Spanish", "Italian"],
+)
+def test_sensitive_columns_are_told_in_four_more_languages(names: str) -> None:
+    """None of them becomes a quasi-identifier, which would be published without a promise about it."""
+    facts = pa.array(["w1", "w2", "w3", "w4"])
+    for name in names.split():
+        assert suggest(Facts(name, facts, np.full(4, 50), 0, 200, True)).role == "sensitive", name
+
+
+def test_places_families_and_schooling_stay_quasi_identifiers() -> None:
+    """Their names have parts of sensitive ones."""
+    facts = pa.array(["w1", "w2", "w3", "w4"])
+    names = "Familienstand Schulbildung Wohnort situation_familiale niveau_etudes estado_civil titolo_studio Fallzahl"
+    for name in names.split():
+        assert suggest(Facts(name, facts, np.full(4, 50), 0, 200, True)).role == "quasi", name
+
+
+def test_safe_harbor_names_the_class_of_columns_that_tell_everybody_apart() -> None:
+    """Not only that of other unique codes; and what is dropped is not said to be published."""
+    names = {"license_plate": "L", "device_serial": "M", "url": "N", "fingerprint": "P", "photo": "Q"}
+    columns: dict[str, Any] = {name: [f"{name}{n:03}x{n * n % 97}" for n in range(200)] for name in names}
+    columns |= {"street": [f"Main Street {n}" for n in range(200)], "zip_code": [f"1011{n % 4}" for n in range(200)]}
+    made = jali.profile(pa.table(columns))
+    found = {one.title[1]: one for one in made.safe_harbor}
+    for name, letter in names.items():
+        assert made[name].role == "identifier"
+        assert name in found[letter].columns, letter
+    assert found["B"].columns == ("street", "zip_code")
+    assert "publishes zip_code, more coarsely" in found["B"].answer
+
+
+def test_the_plate_of_a_car_is_nobody_whose_rows_are_counted() -> None:
+    """Two people who share a car are two people."""
+    plates = [f"B-AX {1000 + n}" for n in range(199)] + ["B-AX 1000"]
+    made = jali.profile(pa.table({"license_plate": plates, "age": [20 + n % 40 for n in range(200)]}))
+    assert (made["license_plate"].role, made.people) == ("identifier", 200)

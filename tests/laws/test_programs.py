@@ -39,10 +39,10 @@ class Range(NamedTuple):
 
 
 def range_of(known: Sums, objective: np.ndarray, deadline: float = math.inf) -> Range | None:
-    """The least of a sum, and minus the least of minus the sum; None where nothing fits."""
-    least, most = (known.least(sign * objective, deadline=deadline) for sign in (1.0, -1.0))
+    """Minus the most of minus the sum, and the most of the sum; None where nothing fits."""
+    least, most = (known.best(sign * objective, deadline=deadline) for sign in (-1.0, 1.0))
     assert (least is None) == (most is None)
-    return None if least is None or most is None else Range(least.bound, -most.bound, least.reached and most.reached)
+    return None if least is None or most is None else Range(-least.limit, most.limit, least.exact and most.exact)
 
 
 @given(programs())
@@ -105,21 +105,21 @@ def test_unknowns_that_need_not_be_whole_give_the_linear_range() -> None:
     assert range_of(Sums(*args), np.array([1.0, 0.0])) is None
 
 
-@given(programs())
-def test_the_least_is_reached_by_amounts_that_fit(
-    program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray],
+@given(programs(), st.data())
+def test_an_unknown_is_certain_where_every_x_that_fits_has_it_so(
+    program: tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray], data: st.DataObject
 ) -> None:
-    """What is found has the sums that are known, and the objective is its bound."""
-    matrix, low, high, most, objective = program
-    found = sums(matrix, low, high, most).least(objective)
-    if found is None:
+    """Against every x: from one that fits, of the unknowns that are 0 or the most there."""
+    matrix, low, high, most, _ = program
+    every = [np.array(x) for x in itertools.product(range(most + 1), repeat=matrix.shape[1])]
+    fits = [x for x in every if (matrix @ x >= low).all() and (matrix @ x <= high).all()]
+    if not fits:
         return
-    assert found.reached
-    assert found.x is not None
-    x = np.rint(found.x)
-    assert (matrix @ x >= low).all()
-    assert (matrix @ x <= high).all()
-    assert float(objective @ x) == found.bound
+    at = data.draw(st.sampled_from(fits))
+    asked = (at == 0) | (at == most)
+    sure, in_time = sums(matrix, low, high, most).certain(at, asked, deadline=math.inf)
+    assert in_time
+    assert sure.tolist() == [bool(some) and all(x[i] == at[i] for x in fits) for i, some in enumerate(asked)]
 
 
 @given(programs())

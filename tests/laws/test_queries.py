@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import jali
 from jali.encoding.table import Table
 from jali.estimates.base import Count
-from jali.measures.queries import Workload, workload
+from jali.measures.queries import Workload, true_count, workload
 from jali.query.tree import And, Condition, Test
 from oracles.often import examples
 
@@ -50,6 +50,28 @@ def test_the_truth_is_the_number_of_rows_that_satisfy_the_question(table: Table,
     rows = table.frame("arrow").to_pylist()
     wanted = [sum(satisfies(row, condition) for row in rows) for condition in found.conditions]
     assert found.truth.tolist() == wanted
+
+
+@given(
+    rows=st.lists(st.tuples(st.none() | st.integers(0, 9), st.sampled_from("xyz"), st.sampled_from("abcd")),
+                  min_size=1, max_size=20),
+    low=st.integers(0, 9), town=st.sampled_from("xyz"),
+)  # fmt: skip
+def test_a_true_count_is_that_of_the_rows_whatever_the_condition(
+    rows: list[tuple[int | None, str, str]], low: int, town: str
+) -> None:
+    """AND, OR, NOT, a missing value, everybody and nobody, counted row by row; NOT is true where its part is false."""
+    table = people(rows)
+    above = [age is not None and age >= low for age, _, _ in rows]
+    there = [where == town for _, where, _ in rows]
+    wanted = {
+        f"age >= {low} AND town = '{town}'": [a and b for a, b in zip(above, there, strict=True)],
+        f"NOT (age >= {low}) OR town = '{town}'": [not a or b for a, b in zip(above, there, strict=True)],
+        "age IS NULL": [age is None for age, _, _ in rows],
+        "TRUE": [True for _ in rows],
+        "FALSE": [False for _ in rows],
+    }
+    assert {text: true_count(table, text) for text in wanted} == {text: sum(own) for text, own in wanted.items()}
 
 
 @given(table=tables, volume=st.floats(0.01, 1), seed=st.integers(0, 99))

@@ -22,8 +22,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jali
+from jali.core import lines as csv_text
 from jali.core import rows as counting
-from jali.core.rows import Order, Rows, cells, csv_parts, distinct_lines, distinct_rows, drawn, ordered
+from jali.core.lines import csv_parts, distinct_lines
+from jali.core.rows import Order, Rows, cells, distinct_rows, drawn, ordered
 from jali.encoding.table import Table
 from jali.errors import InputError
 from oracles import rows as oracle
@@ -58,10 +60,10 @@ def test_ready_made_lines_are_the_file_that_arrow_writes_of_the_rows(table: pa.T
     """Whether each line is made once or when it is written."""
     of = np.array(data.draw(st.lists(st.integers(0, table.num_rows - 1), max_size=8)), dtype=np.int32)
     rows = ordered(table, of)
-    for ready in (0, counting.READY):
+    for ready in (0, csv_text.READY):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(counting, "READY", ready)
-            patch.setattr(counting, "AT_ONCE", 3)
+            patch.setattr(csv_text, "READY", ready)
+            patch.setattr(csv_text, "AT_ONCE", 3)
             assert b"".join(map(bytes, csv_parts(rows))) == oracle.csv_file(rows.plain())
 
 
@@ -73,8 +75,8 @@ def test_distinct_lines_are_those_that_python_counts(lines: list[bytes], ends: b
     """However the file falls into blocks; a carriage return and a last line without an end are left to others."""
     content = b"\n".join([b"head", *lines]) + b"\n" * ends
     with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_BLOCK", block)
-        patch.setattr(counting, "_FOLDED", folded)
+        patch.setattr(csv_text, "_BLOCK", block)
+        patch.setattr(csv_text, "_FOLDED", folded)
         file.write(content)
         file.seek(0)
         found, wanted = distinct_lines(file, most=1), oracle.lines(content)
@@ -89,8 +91,8 @@ def test_distinct_lines_are_those_that_python_counts(lines: list[bytes], ends: b
 
 
 def test_a_large_file_of_different_lines_is_left_to_the_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(counting, "_BLOCK", 64)
-    monkeypatch.setattr(counting, "_FOLDED", 64)
+    monkeypatch.setattr(csv_text, "_BLOCK", 64)
+    monkeypatch.setattr(csv_text, "_FOLDED", 64)
     for lines, counted in ((range(99), False), ([1, 2] * 50, True)):
         path = tmp_path / "lines.csv"
         path.write_text("".join(f"{line}\n" for line in ["head", *lines]), encoding="utf-8")

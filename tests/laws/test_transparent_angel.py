@@ -20,8 +20,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.principles.base import hold
 from jali.principles.counts import Counts, Sensitive
 from jali.publish import drafts
-from jali.search.batches import batches_along, dealt_into
-from jali.search.halves import Orders, People, _hold_dealt, cut_by, dealing_of, halve, seated, seats_of
+from jali.search.batches import batches_along, dealt_into, hold_dealt
+from jali.search.halves import Orders, People, cut_by, dealing_of, halve, seated, seats_of
 from jali.search.items import columns_of
 from oracles import anatomy
 from oracles import angel as oracle
@@ -105,7 +105,7 @@ def test_batches_that_are_alike_are_judged_once(people: list[int], batches: int,
     ]
     group, value, many = (np.array(each, dtype=np.int64) for each in zip(*rows, strict=True))
     every = Counts(batches, group, value, many, (column,), joint, None, whole)
-    assert _hold_dealt(n, line, batches, (principle,), whole) == bool(hold((principle,), every).all())
+    assert hold_dealt(n, line, batches, (principle,), whole) == bool(hold((principle,), every).all())
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.sampled_from(PRINCIPLES))
@@ -119,9 +119,9 @@ def test_dealing_ends_with_batches_that_hold_and_doubling_misses_none_of_the_lea
         return
     place, batches = dealing_of(np.array(people), (principle,), whole)
     line = np.argsort(place)
-    assert _hold_dealt(np.array(people)[line], line, batches, (principle,), whole)
+    assert hold_dealt(np.array(people)[line], line, batches, (principle,), whole)
     finest = len(values) // max(1, principle.least_size())
-    if finest and _hold_dealt(np.array(people)[line], line, finest, (principle,), whole):
+    if finest and hold_dealt(np.array(people)[line], line, finest, (principle,), whole):
         assert batches == finest
 
 

@@ -54,17 +54,18 @@ def _keeps(principle: Principle, size: int, cells: Counter[Any], whole: Counter[
     raise AssertionError(principle)
 
 
-def figures(sizes: Sizes) -> dict[str, Any]:
-    """What sizes alone say."""
-    people = sum(sizes.values())
+def figures(sizes: Sizes, people: int | None = None) -> dict[str, Any]:
+    """What sizes alone say; `people` is how many there are, where somebody is in several groups."""
+    members = sum(sizes.values())
+    people = members if people is None else people
     return {
         "k": min(sizes.values()),
         "groups": len(sizes),
         "people": people,
-        "average_size": people / len(sizes),
+        "average_size": members / len(sizes),
         "highest_risk": max(1 / n for n in sizes.values()),
-        "average_risk": sum(n * (1 / n) for n in sizes.values()) / people,
-        "below": {str(b): sum(n for n in sizes.values() if n < b) / people for b in (2, 3, 5, 10, 20)},
+        "average_risk": sum(n * (1 / n) for n in sizes.values()) / members,
+        "below": {str(b): min(1, sum(n for n in sizes.values() if n < b) / people) for b in (2, 3, 5, 10, 20)},
     }
 
 

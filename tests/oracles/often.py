@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-FEW, MANY = 10, 100
+FEW, MANY = 8, 100
 """Examples of a law that asks for nothing else: in `make test`, in `make test-slow`."""
 
 seeds = st.integers(0, 2**31)

@@ -25,7 +25,7 @@ from red_team.worlds import Outcome, World, arrangements, believed, excess, numb
 def l_of(case: Case) -> int | None:
     """How many different values a bucket needs; None where the people cannot be dealt so."""
     l = max(_needed(p, case.people) for p in case.principles)
-    return l if l <= reach(case.value) else None
+    return l if l <= reach(np.bincount(case.value)) else None
 
 
 @cache

@@ -1,6 +1,6 @@
 """An attacker who runs the public verb itself: in every world and with every random order, one release after another.
 
-The verbs draw orders from the system's randomness. Here the first orders that a verb draws of everybody are listed
+The verbs draw orders from the system's randomness. Here the first orders that a verb draws of people are listed
 instead, all of them, and the others, which number and shuffle what is published, stay as they are; releases are
 compared without numbers and orders. Belief is everybody's, from the published tables alone.
 """
@@ -76,13 +76,15 @@ def _histograms(counts: Counts) -> list[list[int]]:
     return dense.tolist()
 
 
-def believed(table: Callable[[World], Table], true: World, publish: Publisher, draws: int) -> dict[object, Belief]:
-    """For each release that some world leads to, everybody's belief; `draws` orders are listed."""
-    orders = [np.array(order) for order in permutations(range(len(true)))]
+def believed(
+    table: Callable[[World], Table], true: World, publish: Publisher, draws: Sequence[int]
+) -> dict[object, Belief]:
+    """For each release that some world leads to, everybody's belief; the first orders, of these lengths, are listed."""
+    orders = [[np.array(order) for order in permutations(range(length))] for length in draws]
     weight: Counter[object] = Counter()
     joint: Counter[tuple[object, int, str]] = Counter()
     for world in sorted(set(permutations(true))):
-        for chosen in product(orders, repeat=draws):
+        for chosen in product(*orders):
             with drawing(chosen):
                 release = shown(publish(table(world)))
             weight[release] += 1

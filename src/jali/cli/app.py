@@ -19,7 +19,7 @@ from jali.cli.holding import attack, beliefs, extend, inject, measure, repair
 from jali.cli.publishing import frontier, hierarchy, minimal, publish
 from jali.cli.reading import audit, disclosure, presence, query, report, sample
 from jali.cli.shared import PATH
-from jali.cli.starting import init, profile
+from jali.cli.starting import init, profile, studio
 from jali.core.files import hold_folder, put_content
 from jali.errors import InputError, nearest
 
@@ -55,6 +55,7 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
     """
     import jali
     from jali.compare.page import reasons
+    from jali.core.text import listed
     from jali.reports.material import Material
     from jali.risk.policy import PRESETS
 
@@ -78,20 +79,23 @@ def demo(*, output: Path, rows: int, seed: int, as_json: bool) -> None:
         }  # fmt: skip
         shared.emit({"path": path, "report": page, "seconds": seconds} | shared.of_release(release) | figures)
         return
+    known = listed([c.name for c in table.quasi])
+    click.echo(f"An invented census of {rows:,} people: {known}, which an attacker may know, and their occupation.\n")
     click.echo(f"{next(iter(reasons(compared)))}\n\n{release!r}\n")
     _compare(material)
     click.echo(f"\n{material.verdict!r}\n\nWhat an analyst can ask")
     for answer in answers:
         shown = "{condition}: about {count:,.0f}, between {low:,.0f} and {high:,.0f}; in truth {truth:,}"
         click.echo(shown.format(**answer))
-    click.echo("\nNo report: matplotlib is not installed" if page is None else f"\nReport: open {page} in a browser")
+    click.echo(f"\nReport: open {page} in a browser")
     click.echo(f"Saved in {path} after {seconds:.1f} s. Try: jali audit {path}")
 
 
 def _compare(material: Material) -> None:
     """Risk and use before and after, as the report has them."""
     from jali.core.text import percent
-    from jali.reports.decision import ranked, risks
+    from jali.reports.answers import ranked
+    from jali.reports.decision import risks
 
     for header, rows in (
         (("What an attacker can do", "before", "after"), [*risks(material)]),
@@ -106,14 +110,10 @@ def _compare(material: Material) -> None:
         click.echo("\n".join([*lines, ""]), nl=header[2] != "")
 
 
-def _report(release: Release, table: Table, folder: Path) -> Path | None:
-    """The private edition, since nobody lives in this census; None where matplotlib is not installed."""
-    from importlib.util import find_spec
-
+def _report(release: Release, table: Table, folder: Path) -> Path:
+    """The private edition, since nobody lives in this census."""
     import jali
 
-    if find_spec("matplotlib") is None:
-        return None
     page = jali.report(release, table, title=TITLE, policy=POLICY).html
     # Nobody is in this table, so that its confidential page may lie beside the release, where `save` puts none.
     put_content(folder / REPORT, page, overwrite=True)
@@ -220,6 +220,7 @@ for command in (
     demo,
     profile,
     init,
+    studio,
     publish,
     frontier,
     minimal,

@@ -183,7 +183,7 @@ def repair(*, release: Path, job: Path, output: Path, suppress: float, by: Any, 
     principles = requirement(job)
     shared.reserve_release(output, overwrite=overwrite)
     repaired = jali.repair(release, principles, suppress=suppress, by=by)
-    shared.save_new(repaired, output, overwrite=overwrite, **saving)
+    save_new(repaired, output, overwrite=overwrite, **saving)
     if by == "tuples":
         shared.note("an attacker who knows the algorithm can learn from this release who was taken out")
     shared.note(f"publish it instead of {release}, never together with it: the difference would give groups away")
@@ -211,7 +211,7 @@ def inject(*, release: Path, job: Path, output: Path, attacker: str | None, over
     named = {} if attacker is None else {"attacker": attacker}
     loaded = replace(loaded, method="marginals", options={**options, **named, "base": release})
     injected = loaded.run(on_step=shared.on_step())
-    shared.save_new(injected, output, overwrite=overwrite, **saving, always_safe=loaded.spreadsheet_safe)
+    save_new(injected, output, overwrite=overwrite, **saving, always_safe=loaded.spreadsheet_safe)
     shared.note(f"publish it instead of {release}: the first release is one of its marginals, or follows from one")
 
 
@@ -242,5 +242,22 @@ def extend(*, release: Path, job: Path, private: Path | None, output: Path, over
     marginals = loaded.options.get("marginals", ())
     joint = {name: loaded.options[name] for name in ("joint_k", "joint_time") if name in loaded.options}
     extended = angel.extend(loaded.table(), marginals, keys, **joint, on_step=shared.on_step())
-    shared.save_new(extended, output, overwrite=overwrite, **saving, always_safe=loaded.spreadsheet_safe)
+    save_new(extended, output, overwrite=overwrite, **saving, always_safe=loaded.spreadsheet_safe)
     shared.note(f"publish it in place of {release}; the private file stays as it is")
+
+
+def save_new(
+    release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool, spreadsheet_safe: bool,
+    always_safe: bool = False,
+) -> None:  # fmt: skip
+    """Save a release that was made from another one, and say what it is; `always_safe` if its job says so."""
+    spreadsheet_safe |= always_safe
+    summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
+    path = shared.put_release(release, output, overwrite=overwrite, form=form, spreadsheet_safe=spreadsheet_safe)
+    if as_json:
+        shared.emit({"path": path} | shared.of_release(release))
+    else:
+        click.echo(summary)
+        click.echo(f"Saved in {path}")
+    if form == "csv":
+        shared.note_formulas(release.formula_columns(), safe=spreadsheet_safe)

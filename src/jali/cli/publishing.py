@@ -71,7 +71,7 @@ def publish(
     beside = {"private": keys} if keys is not None and release.batched is not None else {}
     path = None
     if folder is not None and not dry_run:
-        path = release.save(folder, overwrite=overwrite, format=form, spreadsheet_safe=safe, **beside)
+        path = shared.put_release(release, folder, overwrite=overwrite, form=form, spreadsheet_safe=safe, **beside)
     if as_json:
         told = {} if compared is None else compared.to_dict()
         keys_told = ("recommended", "recommended_transparent", "reason")

@@ -122,13 +122,14 @@ def audit(
     release = releases[0]
     notes: tuple[str, ...] = ()
     beside = public_table is not None or job is not None
-    if beside and (len(releases) > 1 or release.is_file()):
+    of_rows = holds_rows(release, named=bool(quasi))
+    if beside and (len(releases) > 1 or of_rows):
         raise InputError("presence is judged for one release", do="leave --public-table and --job out")
     if len(releases) > 1:
         if quasi or sensitive or person:
             raise InputError("several releases know their columns", do="leave --quasi, --sensitive and --person out")
         found = jali.audit(list(releases))
-    elif release.is_dir() or not release.exists():
+    elif not of_rows:
         if quasi or sensitive or person:
             raise InputError(f"{release} is no file", do="--quasi, --sensitive and --person are for files of rows")
         found = _audited(release, public_table, job, "--public-table", **reading) if beside else jali.audit(release)
@@ -142,7 +143,7 @@ def audit(
         shared.tell(found, as_json=as_json, notes=notes)
         _require_kept(found.kept)
         return
-    judged = _judged(thresholds, found, release)
+    judged = _judged(thresholds, found, None if of_rows else release)
     if as_json:
         shared.emit(found.to_dict() | {"verdict": judged.to_dict()})
     else:
@@ -151,12 +152,22 @@ def audit(
     shared.require_safe(judged)
 
 
-def _judged(policy: Policy, found: Any, release: Path) -> Verdict:
+def holds_rows(place: Path, *, named: bool) -> bool:
+    """Whether a place holds rows rather than a release; in a database, or a folder, it does where columns are named."""
+    from jali.sources.engines.locations import is_address, located
+
+    found = located(place) if is_address(place) or place.exists() else None
+    if found is not None:
+        return named or (found.scheme == "parquet" and not place.is_dir())
+    return place.exists() and not place.is_dir()  # a pipe too
+
+
+def _judged(policy: Policy, found: Any, release: Path | None) -> Verdict:
     """The verdict on what was audited: a release, or a file that promises nothing."""
     import jali
     from jali.risk.verdict import verdict
 
-    return verdict(policy, found, None if release.is_file() else jali.load(release))
+    return verdict(policy, found, None if release is None else jali.load(release))
 
 
 def _audited(release: Path, public_table: Path | None, job: Path | None, option: str, **reading: Any) -> Audit:
@@ -211,7 +222,6 @@ def report(
     --check the exit code is 3 if one of them is not safe to publish.
     """
     import jali
-    from jali.core.charts import require_plots
     from jali.reports.page import digest, require_outside
 
     private = original is not None or job is not None
@@ -219,7 +229,6 @@ def report(
         raise InputError("the public edition does not use the original", do="leave out --original and --job")
     if len(releases) > 2:
         raise InputError("a report is about one release or two", got=str(len(releases)), do="name one or two")
-    require_plots()
     require_outside(output)
     shared.reserve_file(output, overwrite=overwrite)
     thresholds = shared.policy_for(policy, job)
@@ -228,7 +237,7 @@ def report(
     every = [jali.load(release) for release in releases]
     table = shared.original_table(every[0], original, job, **reading) if private else None
     beside = shared.public_beside(every[0], public_table, job, judged=True, **reading)
-    sealed = {"digest": digest(releases[0])} if private and len(releases) == 1 else {}
+    sealed = {"digest": digest(releases[0]), "release": releases[0].name} if private and len(releases) == 1 else {}
     page = jali.report(
         every[0] if len(every) == 1 else every, table, public=public, public_table=beside, title=title,
         policy=thresholds, attacks=attacks, frontier=frontier, decided={**said, **sealed},
@@ -236,7 +245,10 @@ def report(
     path = page.save(output, overwrite=overwrite)
     click.echo(f"The {page.edition} edition is in {path}")
     for name, judged in zip(releases, page.verdicts, strict=True):
-        shared.note(f"{name}: {judged.sentence.lower()} (policy {judged.policy.preset})")
+        whom = f": {judged.audience}" if judged.audience else ""
+        shared.note(f"{name}: {judged.sentence.lower()}{whom} (policy {judged.policy.preset})")
+    if page.edition == "public" and any(judged.decision == "stop" for judged in page.verdicts):
+        shared.note(f"{path} shows what the release gives away: do not hand it out either")
     if check:
         for judged in page.verdicts:
             shared.require_safe(judged)

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from jali.errors import InputError, InternalError, JaliError
+from jali.sources.engines.locations import place_of, target_of
 
 if TYPE_CHECKING:
     from jali.core.progress import Step
@@ -34,7 +35,16 @@ SHOW_VALUES = "jali.show_values"
 QUIET = "jali.quiet"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-PATH = click.Path(path_type=Path)
+
+
+class _Place(click.Path):
+    """A path, or an address that keeps both its slashes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return place_of(str(super().convert(value, param, ctx)))
+
+
+PATH = _Place()
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -146,9 +156,14 @@ def reserve_file(path: Path, *, overwrite: bool) -> None:
 
 
 def reserve_release(folder: Path, *, overwrite: bool) -> None:
-    """The same for the folder of a release."""
+    """The same for the folder of a release; in a database its tables must be free, or may be overwritten."""
     from jali.releases.store import hold_release
 
+    if (location := target_of(folder)) is not None:
+        from jali.sources.engines.stored import require_room
+
+        require_room(location, overwrite=overwrite)
+        return
     click.get_current_context().with_resource(hold_release(folder, overwrite=overwrite))
 
 
@@ -173,21 +188,15 @@ def of_release(release: Release) -> dict[str, Any]:
     return release.told() | {"metrics": dict(release.manifest.metrics), "levels": release.levels}
 
 
-def save_new(
-    release: Release, output: Path, *, overwrite: bool, form: Any, as_json: bool, spreadsheet_safe: bool,
-    always_safe: bool = False,
-) -> None:  # fmt: skip
-    """Save a release that was made from another one, and say what it is; `always_safe` if its job says so."""
-    spreadsheet_safe |= always_safe
-    summary = repr(release)  # made before anything is written, so that a failure leaves nothing behind
-    path = release.save(output, overwrite=overwrite, format=form, spreadsheet_safe=spreadsheet_safe)
-    if as_json:
-        emit({"path": path} | of_release(release))
-    else:
-        click.echo(summary)
-        click.echo(f"Saved in {path}")
-    if form == "csv":
-        note_formulas(release.formula_columns(), safe=spreadsheet_safe)
+def put_release(
+    release: Release, place: Path, *, overwrite: bool, form: Any, spreadsheet_safe: bool, **more: Any
+) -> Path:
+    """Save a release in a folder, or write it into the database that is named."""
+    if target_of(place) is None:
+        return release.save(place, overwrite=overwrite, format=form, spreadsheet_safe=spreadsheet_safe, **more)
+    if more:
+        raise InputError("a private file is kept beside a folder", do="publish into a folder, or leave --private out")
+    return release.write(place, overwrite=overwrite)
 
 
 def _plain(data: Any) -> Any:
@@ -252,10 +261,12 @@ def public_beside(
 
     `judged` where its presence is: then it needs the hierarchies of the release.
     """
-    from jali.risk.attacks.links import public_table
-
+    if job is None and public is None:
+        return None
     if job is None:
-        return None if public is None else public_table(release, public, judged=judged, **reading)
+        from jali.risk.attacks.links import public_table
+
+        return public_table(release, public, judged=judged, **reading)
     loaded = load_job(job, **reading)
     return None if public is None and "public" not in loaded.options else loaded.public(public)
 

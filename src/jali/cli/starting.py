@@ -1,10 +1,11 @@
-"""Commands that come first: profile says what a table tells about its people, init writes a job to begin with."""
+"""Commands that come first: profile says what a table tells, init writes a first job, studio opens the browser."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,21 @@ from jali.cli.shared import PATH
 from jali.core.files import put_content
 from jali.core.text import printable
 from jali.errors import InputError
+from jali.sources.engines.locations import is_address
 
 if TYPE_CHECKING:
     from jali.risk.profile import ColumnProfile, Profile
 
 
+person_option = click.option(
+    "--person", metavar="COLUMN", help="The column that says whose row it is, where people have several."
+)
+
+
 @click.command()
 @click.argument("data", type=PATH, metavar="DATA")
 @click.option("-o", "--output", type=PATH, metavar="FILE.html", help="Write one page instead of text.")
-@click.option("--person", metavar="COLUMN", help="The column that says whose row it is, where people have several.")
+@person_option
 @shared.overwrite_option
 @shared.printing_options
 @shared.file_options
@@ -65,10 +72,11 @@ def profile(
     metavar="FILE",
     help="The job; - is stdout.",
 )
+@person_option
 @shared.file_options
 @shared.overwrite_option
 @shared.quiet_option
-def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
+def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **reading: Any) -> None:
     """Write a commented job for a table, which runs as it is.
 
     Columns of DATA that look like identifiers are dropped, those that others may know get hierarchies, sensitive ones a
@@ -76,16 +84,16 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
     """
     import jali
 
-    if not data.is_file():  # a pipe cannot be read again when the job is run
+    if not data.is_file() and not is_address(data):  # a pipe cannot be read again when the job is run
         raise InputError(f"no file {data}", do="name a CSV or Parquet file")
     to_stdout = str(output) == "-"
     if not to_stdout:
         shared.reserve_file(output, overwrite=overwrite)
-    found = jali.profile(data, **reading)
+    found = jali.profile(data, person=person, **reading)
     for text in found.notes:
         shared.note(text)
     folder = Path.cwd() if to_stdout else output.parent
-    source = Path(os.path.relpath(data, folder)).as_posix()
+    source = str(data) if is_address(data) else Path(os.path.relpath(data, folder)).as_posix()
     text = job_text(found, source, "job.toml" if to_stdout else output.name)
     if to_stdout:
         click.echo(text, nl=False)
@@ -94,18 +102,91 @@ def init(*, data: Path, output: Path, overwrite: bool, **reading: Any) -> None:
     shared.note(f'wrote {output}: see what is marked "# check" in it, then run jali publish {output}')
 
 
+@click.command()
+@click.argument("data", type=PATH, required=False, metavar="[DATA]")
+@click.option("--demo", is_flag=True, help="Try it on an invented census, which is written into jali-studio-demo.")
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port; 0, the default, is any.")
+@click.option(
+    "--stop-after",
+    type=click.FloatRange(0, min_open=True),
+    metavar="MINUTES",
+    help="Stop after so long without a page.",
+)
+@shared.quiet_option
+def studio(*, data: Path | None, demo: bool, no_browser: bool, port: int, stop_after: float | None) -> None:
+    """Go the whole way in a browser, on this machine alone.
+
+    DATA is a table, or a job; without it the page asks for one below the current folder. Only files below the folder
+    of DATA are read and written. The address is for one use: it opens the page and is worth nothing afterwards. What
+    is done there is kept beside DATA at once, in a file that only you can read, and saved as a job for jali publish.
+    """
+    from jali.studio.server import require_studio, serve
+
+    require_studio()
+    if demo:
+        if data is not None:
+            raise InputError("--demo brings its own table", do="leave DATA or --demo out")
+        data = _demo_table(Path("jali-studio-demo"))
+    if data is not None and not data.is_file():
+        raise InputError(f"no file {data}", do="name a file with a table")
+    data = None if data is None else data.resolve()  # the folder of the table itself, where its name is a link
+    root = Path.cwd() if data is None else data.parent
+    serve(
+        root, data, first_job=_demo_job if demo else job_text, port=port, stop_after=stop_after,
+        announce=lambda address: click.echo(f"The studio is at {address}"), opened=None if no_browser else _browse,
+    )  # fmt: skip
+    shared.note("the studio has stopped")
+
+
+def _browse(address: str) -> None:
+    """Open the address in a browser, where there is one."""
+    import webbrowser
+
+    webbrowser.open(address)
+
+
+def _demo_job(made: Profile, source: str, name: str) -> str:
+    """A first job in which nobody should learn the occupation, as in `jali demo`."""
+    told: dict[str, Any] = {
+        "role": "sensitive",
+        "promise": 'name = "DistinctDiversity"\nl = 3',
+        "rank": None,
+        "hierarchy": "",
+    }
+    columns = [replace(c, **told) if c.name == "occupation" else c for c in made.columns]
+    return job_text(replace(made, columns=tuple(columns)), source, name)
+
+
+def _demo_table(folder: Path) -> Path:
+    """The invented census as a file; the one that is there from an earlier time stays."""
+    import jali
+    from jali.core.lines import csv_parts
+    from jali.core.rows import Rows
+
+    target = folder / "census.csv"
+    folder.mkdir(exist_ok=True)
+    if not target.exists():
+        census = Rows(jali.datasets.census(10_000).frame("arrow"))
+        put_content(target, b"".join(csv_parts(census)), overwrite=False)
+    return target
+
+
 # -- the job -------------------------------------------------------------------------------------------------------
 
 
 def job_text(made: Profile, source: str, name: str) -> str:
     """A job for the table of a profile, as the text of a TOML file that runs as it is."""
     from jali.risk.profile import FEWEST, LATTICE, NODES
+    from jali.risk.roles import K
 
     if not made.of_role("quasi"):
         raise InputError("no column can be published", do="see jali profile for the reasons")
     enough = made.people >= FEWEST or bool(made.of_role("person"))  # groups of people with several rows may not merge
     searched = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE and enough
+    searched = searched and not made.of_role("sensitive")  # only equal halves withstand who knows the algorithm
     method = "generalize" if searched else "partition"
+    k = PUBLIC_K if made.people >= 2 * PUBLIC_K else K
     parts = [
         f"# A job for jali. It runs as it is:  jali publish {name}\n"
         "# jali guessed what each column is from its name and values; the lines marked # check are doubtful.\n",
@@ -117,17 +198,23 @@ def job_text(made: Profile, source: str, name: str) -> str:
         + _lines((c, "true") for c in made.of_role("sensitive")),
         _types(made),
         _METHOD[method],
-        '[[principles]]\nname = "KAnonymity"\nk = 5\n',
-        *(f"[[principles]]\n{c.promise}\nsensitive = {quoted(c.name)}\n" for c in made.of_role("sensitive")),
+        f'[[principles]]\nname = "KAnonymity"\nk = {k}\n',
+        *(
+            f"[[principles]]\n{promise}\nsensitive = {quoted(c.name)}\n"
+            for c in made.of_role("sensitive")
+            for promise in c.promise.split("\n\n")
+        ),
     ]
     return "\n".join(part for part in parts if part)
 
 
+PUBLIC_K = 20
+"""Groups of so many people meet the policy "public": at most 1/11 for anybody, and 1/20 on average."""
+_KNOWN = "transparent = true   # also against an attacker who knows how jali chooses groups\n"
 _METHOD = {
-    "generalize": '[generalize]\nmetric = "kl"        # or "discernibility", "average", "height", "loss"\n'
-    "suppress = 0.05      # the share of rows that may be shown as *\n",
-    "partition": '[partition]\nmode = "relaxed"     # groups follow the people: too many levels or too few people\n'
-    'show = "taxonomy"    # levels of the hierarchies; "interval" and "set" would show values of the rows\n',
+    "generalize": '[generalize]\nmetric = "loss"      # or "discernibility", "average", "height"\n'
+    f"suppress = 0.05      # the share of rows that may be shown as *\n{_KNOWN}",
+    "partition": f"[partition]\n{_KNOWN}",
 }
 
 
@@ -136,7 +223,8 @@ def _head(made: Profile, source: str, method: str) -> Iterable[str]:
     yield f"input = {quoted(source)}"
     yield 'output = "release"'
     yield f'method = "{method}"'
-    yield from (f"{key} = {quoted(value)}" for key, value in made.reading.items())
+    doubt = {"missing_markers": "  # cells in which nothing is known  # check"}
+    yield from (f"{key} = {quoted(value)}{doubt.get(key, '')}" for key, value in made.reading.items())
     for key, single in (("person", made.of_role("person")), ("weights", made.of_role("weights"))):
         yield from (f"{key} = {quoted(column.name)}  {_comment(column)}" for column in single[:1])
     untouched = (("identifier", "dropped", made.of_role("identifier")), ("other", "untouched", made.of_role("other")))

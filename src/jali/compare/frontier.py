@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ from jali.publish.checks import require_publishable, require_table
 from jali.publish.transparent import withstands
 from jali.releases.base import Release
 from jali.releases.generalized import Requirement
+from jali.risk.audit.audit import audit
+from jali.risk.verdict import reaches
 
 QUERIES = 200
 VOLUME = 0.05
@@ -36,6 +38,14 @@ COMPARABLE = 1.1
 Transparent = bool | Literal["prefer"]
 NOBODY = "nobody in the table satisfies any of the questions, and no error can be relative to 0"
 Sections = Mapping[str, Options]
+
+
+class Call(NamedTuple):
+    """How a job makes a release: its method, the options of that, and the principles of a requirement that it keeps."""
+
+    method: str
+    options: Options
+    kept: tuple[Principle, ...]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -92,10 +102,19 @@ class Frontier:
         named = [point for point in self.at_asked if point.method == method and not point.reason]
         point = self.recommended if method is None else self._best(named)
         (chosen,) = methods_of([str(method if point is None else point.method)])
-        asked = self.transparent is True or (self.transparent == "prefer" and point is not None and point.transparent)
-        options = chosen.options(self.options, transparent=asked)
+        options = chosen.options(self.options, transparent=self._asks_transparent(point))
         with watched("publishing", on_step) as step:
             return chosen.release(table, self.requirement, options, step)
+
+    def _asks_transparent(self, point: Point | None) -> bool:
+        return self.transparent is True or (self.transparent == "prefer" and point is not None and point.transparent)
+
+    def call(self, point: Point, required: tuple[Principle, ...]) -> Call:
+        """How a job makes a point, whose requirement at its strength is given."""
+        (method,) = methods_of([point.method])
+        options = method.options(self.options, transparent=self._asks_transparent(point))
+        kept = method.kept(required, options)
+        return Call(method.section, method.own(kept, options), kept)
 
     def frame(self, kind: str = "arrow") -> Any:
         """The points as a table: "arrow", "pandas" or "polars"."""
@@ -163,8 +182,9 @@ def frontier(
     volume: float = VOLUME,
     seed: int = 0,
     options: Sections | None = None,
-    resume: str | Path | None = None,
+    resume: str | Path | Cache | None = None,
     on_step: Step | None = None,
+    on_point: Callable[[Frontier], None] | None = None,
 ) -> Frontier:
     """What each way of publishing the table costs, at a range of strengths of the requirement.
 
@@ -175,6 +195,7 @@ def frontier(
     compares them with the others and recommends one where it loses at most 10 % more than the best. The query error is
     that of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
     {"generalize": {"suppress": 0.01}}. `resume` is a private file from which an interrupted run continues.
+    `on_point` is called after each point with the frontier as far as it is known.
     """
     require_table("frontier", table)
     chosen, turned = methods_of(methods), knob(principles_of(requirement), vary)
@@ -186,24 +207,31 @@ def frontier(
         raise InputError('transparent is true, false or "prefer"', got=repr(told(transparent)))
     asked = workload(table, queries, volume=volume, seed=seed)
     every = [(method, value) for value in turned.values(strengths) for method in chosen]
-    with nullcontext() if resume is None else hold_file(resume, overwrite=True):
-        made = _Run(table, turned, asked, seed, sections, Cache.open(resume, table), transparent)
-        points = _points(made, every, on_step)
-    return Frontier(
-        points, turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
-        asked.volume, made.options, transparent,
-    )  # fmt: skip
+
+    def of(points: Iterable[Point]) -> Frontier:
+        return Frontier(
+            tuple(points), turned.requirement, turned.names[1], turned.asked, accepted, len(asked.conditions),
+            asked.volume, sections, transparent,
+        )  # fmt: skip
+
+    with nullcontext() if not isinstance(resume, (str, Path)) else hold_file(resume, overwrite=True):
+        cache = resume if isinstance(resume, Cache) else Cache.open(resume, table)
+        made = _Run(table, turned, asked, seed, sections, cache, transparent)
+        return of(_points(made, every, on_step, lambda points: on_point(of(points)) if on_point else None))
 
 
-def _points(made: _Run, every: list[tuple[Method, Number]], on_step: Step | None) -> tuple[Point, ...]:
+def _points(
+    made: _Run, every: list[tuple[Method, Number]], on_step: Step | None, on_point: Callable[[list[Point]], None]
+) -> list[Point]:
     points: list[Point] = []
     with watched("comparing methods", on_step) as step:
         for done, (method, value) in enumerate(every):
             step(done, len(every))
             # what a method reports of its own progress only keeps the whole run interruptible
             points += made.points(method, value, lambda _d, _t, done=done: step(done, len(every)))  # type: ignore[misc]
+            on_point(points)
         step(len(every), len(every))
-    return tuple(points)
+    return points
 
 
 def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options: Sections) -> frozenset[str]:
@@ -279,7 +307,7 @@ class _Run:
         error, undefined = self._error(release)
         return Point(
             method.name, value, float(release.manifest.metrics["kl"]), error, parts, time.monotonic() - started,
-            undefined=undefined, transparent=withstands(release),
+            undefined=undefined, transparent=withstands(release), reaches=_reached(release),
         )  # fmt: skip
 
     def _error(self, release: Release) -> tuple[float | None, str | None]:
@@ -289,3 +317,11 @@ class _Run:
         except InputError as problem:
             return None, problem.what
         return (None, NOBODY) if math.isnan(error) else (error, None)
+
+
+def _reached(release: Release) -> dict[str, float]:
+    """What a release reaches of the thresholds of a policy; nothing where what an attacker learns is not defined."""
+    try:
+        return reaches(audit(release), release)
+    except InputError:
+        return {}

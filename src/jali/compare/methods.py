@@ -45,8 +45,9 @@ class Method:
     name: str
     section: str  # of a job, whose options it takes
     about: str  # what is published
-    make: Callable[[Table, tuple[Principle, ...], Options, Step], Release]
+    function: Callable[..., Release]
     sense: Callable[[Principle, Options], Sense]
+    own: Callable[[tuple[Principle, ...], Options], Options] = lambda required, options: options  # as it is called
 
     def options(self, sections: Mapping[str, Options], *, transparent: bool) -> Options:
         """The options of its section; for its transparent form, with costs that read no sensitive values."""
@@ -57,11 +58,19 @@ class Method:
         """The release, which promises whatever of the requirement the method can keep."""
         if "transparent" in options and "transparent" not in KEYWORDS[self.section]:
             raise InputError(f"{self.name} has no transparent form", do="leave transparent out")
-        kept = tuple(p for p in required if self.sense(p, options).met != "no")
+        kept = self.kept(required, options)
         if not kept:
             do = "ask for a diversity or closeness as well"
             raise InputError(f"{self.name} keeps nothing of this requirement", do=do)
         return self.make(table, kept, options, step)
+
+    def kept(self, required: tuple[Principle, ...], options: Options) -> tuple[Principle, ...]:
+        """Whatever of a requirement the method can keep."""
+        return tuple(p for p in required if self.sense(p, options).met != "no")
+
+    def make(self, table: Table, kept: tuple[Principle, ...], options: Options, step: Step) -> Release:
+        """The release under principles that the method can keep."""
+        return self.function(table, kept, on_step=step, **self.own(kept, options))
 
 
 # -- in which sense ------------------------------------------------------------------------------------------------
@@ -108,49 +117,38 @@ def _in_batches(principle: Principle, options: Options) -> Sense:
 # -- how -----------------------------------------------------------------------------------------------------------
 
 
-def _plain(function: Callable[..., Release], **fixed: Any) -> Callable[..., Release]:
-    """A method that is called with the table, the principles and its options."""
-
-    def make(table: Table, required: tuple[Principle, ...], options: Options, step: Step) -> Release:
-        return function(table, required, on_step=step, **{**options, **fixed})
-
-    return make
+def _pdf(required: tuple[Principle, ...], options: Options) -> Options:
+    return {**options, "show": "pdf"}
 
 
-def _anatomy(table: Table, required: tuple[Principle, ...], options: Options, step: Step) -> Release:
+def _anatomy(required: tuple[Principle, ...], options: Options) -> Options:
     """People are dealt into buckets where the promises say how many values each needs, else the table is cut."""
     dealt = all(isinstance(p, (FrequencyDiversity, DistinctDiversity)) for p in required)
     dealt &= len({getattr(p, "sensitive", None) for p in required}) == 1 and options.get("generalized") is not True
     dealt &= not options.keys() & {"mode", "split"}  # they say how a table is cut
     dealt |= options.get("transparent") is True  # a bucket that is cut is never transparent
-    own: Options = {"buckets": "anatomy" if dealt else "partition"}
-    return anatomize(table, required, on_step=step, **{**own, **options})
+    return {"buckets": "anatomy" if dealt else "partition", **options}
 
 
-def _angel(table: Table, required: tuple[Principle, ...], options: Options, step: Step) -> Release:
+def _angel(required: tuple[Principle, ...], options: Options) -> Options:
     said = any(isinstance(p, (KAnonymity, AlphaAnonymity)) for p in required)
-    own: Options = {} if said else {"k": ANGEL_K}
-    return angelize(table, required, on_step=step, **{**own, **options})
+    return options if said else {"k": ANGEL_K, **options}
 
 
 _EVERY = (
-    Method("lattice", "generalize", "each column at one level of its hierarchy", _plain(generalize), _in_groups),
-    Method("partition", "partition", "groups as boxes", _plain(partition), _in_groups),
-    Method("recode", "recode", "groups recoded one by one", _plain(recode), _in_groups),
-    Method("anatomy", "anatomize", "people and sensitive values in two tables", _anatomy, _in_buckets),
-    Method("angel", "angel", "batches of sensitive values, and k-anonymous people", _angel, _in_batches),
-    Method("marginals", "marginals", "tables of counts over some columns", _plain(marginals), _in_marginals),
-    Method("pdf", "partition", "boxes with the distribution in each", _plain(partition, show="pdf"),
-           lambda principle, options: _PDF),
+    Method("lattice", "generalize", "each column at one level of its hierarchy", generalize, _in_groups),
+    Method("partition", "partition", "groups as boxes", partition, _in_groups),
+    Method("recode", "recode", "groups recoded one by one", recode, _in_groups),
+    Method("anatomy", "anatomize", "people and sensitive values in two tables", anatomize, _in_buckets, _anatomy),
+    Method("angel", "angel", "batches of sensitive values, and k-anonymous people", angelize, _in_batches, _angel),
+    Method("marginals", "marginals", "tables of counts over some columns", marginals, _in_marginals),
+    Method("pdf", "partition", "boxes with the distribution in each", partition, lambda principle, options: _PDF, _pdf),
 )  # fmt: skip
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _EVERY}
 """The methods by name, in the order in which they are shown."""
 
-_FUNCTIONS: Mapping[str, Callable[..., Release]] = {
-    "generalize": generalize, "partition": partition, "recode": recode, "anatomize": anatomize, "angel": angelize,
-    "marginals": marginals,
-}  # fmt: skip
+_FUNCTIONS: Mapping[str, Callable[..., Release]] = {method.section: method.function for method in _EVERY}
 KEYWORDS: Mapping[str, tuple[str, ...]] = {
     section: tuple(name for name, parameter in inspect.signature(function).parameters.items()
                    if parameter.kind is parameter.KEYWORD_ONLY and name != "on_step")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jali.compare.methods import METHODS, Met
 from jali.compare.points import Point
-from jali.core.charts import COLOURS, MARKERS, Picture, require_plots
+from jali.core.charts import MARKERS, Picture, require_plots
+from jali.core.sketch import COLOURS, marked
 from jali.core.text import Html, document, element, html_table, joined, listed, paragraphs, sentence
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def inside(frontier: Frontier) -> Html:
     """What the page says, without its head; without pictures where they cannot be drawn."""
     parts = [_section("recommended", "Recommended", _sentences(frontier))]
     if find_spec("matplotlib") is not None:
-        shown = [element("p", HOW_TO_READ), element("div", *_figures(frontier), class_="pair")]
+        shown = [element("p", HOW_TO_READ), element("div", *figures(frontier), class_="pair")]
         parts.append(_section("frontier", "Strength against cost", joined(shown)))
     parts.append(_section("points", "Every method at every strength", _points(frontier)))
     parts.append(_section("senses", "What each method keeps, and in which sense", _senses_section(frontier)))
@@ -259,7 +260,8 @@ def pictures(frontier: Frontier) -> tuple[Picture, Picture]:
     return _picture(frontier, kl), _picture(frontier, error)
 
 
-def _figures(frontier: Frontier) -> list[Html]:
+def figures(frontier: Frontier) -> list[Html]:
+    """The pictures with their captions."""
     return [
         element("figure", "\n", joined([element("figcaption", made.title), made.svg(f"frontier-{at}")]), "\n")
         for at, made in enumerate(pictures(frontier), 1)
@@ -319,7 +321,7 @@ def _draw_method(axes: Axes, frontier: Frontier, number: int, own: list[tuple[fl
         full = "full" if frontier.meets(point) else "left" if point.verdict == "otherwise" else "none"
         axes.plot([x], [y], linestyle="", marker=marker, markersize=6, color=colour, fillstyle=full,
                   markeredgecolor="black" if point.transparent else colour, markerfacecoloralt="white", zorder=3,
-                  label=name if place == 0 else None)  # fmt: skip
+                  label=name if place == 0 else None, gid=marked([point.name]))  # fmt: skip
         if point is frontier.recommended:
             axes.plot([x], [y], linestyle="", marker="o", markersize=14, markerfacecolor="none",
                       markeredgecolor="black", markeredgewidth=1.4, zorder=4, label=RING)  # fmt: skip

@@ -86,13 +86,18 @@ class Knob:
         return tuple(found[value] for value in sorted(found, reverse=not rising))
 
 
-def knob(requirement: tuple[Principle, ...], vary: str | None) -> Knob:
-    """The parameter that is varied: the first that can be, or the one of this name."""
-    every = [
+def knobs(requirement: tuple[Principle, ...]) -> list[Knob]:
+    """Every parameter that can be varied."""
+    return [
         Knob(requirement, place, parameter)
         for place, principle in enumerate(requirement)
         for parameter in DEFAULTS.get(_kind(principle), ())
     ]
+
+
+def knob(requirement: tuple[Principle, ...], vary: str | None) -> Knob:
+    """The parameter that is varied: the first that can be, or the one of this name."""
+    every = knobs(requirement)
     if not every:
         do = f"ask for one of {', '.join(DEFAULTS)}"
         raise InputError("no parameter of this requirement can be varied", do=do)
@@ -139,6 +144,12 @@ class Point:
     reason: str | None = None
     undefined: str | None = None  # why there is a release and yet no query error
     transparent: bool = False  # whether it withstands an attacker who knows the algorithm
+    reaches: Mapping[str, float] = field(default_factory=dict)  # of each threshold of a policy, as far as it is defined
+
+    @property
+    def name(self) -> str:
+        """A name of its own in a frontier: "lattice:5", "recode:5:transparent"."""
+        return f"{self.method}:{plain(self.strength)}" + (":transparent" if self.transparent else "")
 
     @property
     def label(self) -> str:
@@ -185,6 +196,7 @@ class Point:
             "reason": self.reason,
             "undefined": self.undefined,
             "transparent": self.transparent,
+            "reaches": dict(self.reaches),
         }
 
     @classmethod
@@ -192,10 +204,10 @@ class Point:
         """From plain values; the strength is the one that was asked for, as it was written."""
         parts = tuple(Part(**part) for part in data["parts"])
         figures = (data["kl"], data["error"], parts, data["seconds"], data["reason"], data["undefined"])
-        return cls(data["method"], strength, *figures, data["transparent"])
+        return cls(data["method"], strength, *figures, data["transparent"], data["reaches"])
 
 
-FIGURES = 3
+FIGURES = 4
 """Raised whenever jali comes to other figures for the same release: points of an older number are made anew."""
 ABOUT = "figures of jali.frontier, computed from the original: private, for the holder of the table alone"
 

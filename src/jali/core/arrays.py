@@ -33,11 +33,12 @@ def added(index: NDArray[np.integer], amount: NDArray[Any] | None = None, length
 
 def counted(index: NDArray[np.integer], people: NDArray[Any] | None = None, length: int = 0) -> Ints:
     """How often each index occurs, or the sum of its people, which is below 2**53: (length,) or more."""
-    if people is not None or len(index) <= _PIECE:
+    if len(index) <= _PIECE:
         return np.bincount(index, people, minlength=length).astype(np.int64, copy=False)
     total = np.zeros(max(length, int(index.max()) + 1), dtype=np.int64)
     for some in steps(len(index), 1, max(_PIECE, len(total))):  # numpy widens what it counts: all of it would be large
-        total += np.bincount(index[some], minlength=len(total))
+        own = None if people is None else people[some]
+        total += np.bincount(index[some], own, minlength=len(total)).astype(np.int64, copy=False)
     return total
 
 
@@ -64,6 +65,50 @@ def added_by_key(key: Ints, amount: NDArray[Any] | None) -> tuple[Ints, Floats]:
         return keys, sums[keys]
     number, first = combine([(key, width)], len(key))
     return key[first], added(number, amount, len(first))
+
+
+class SumsByKey:
+    """Amounts that come part by part, added up by key, where there are at most `keys` keys."""
+
+    def __init__(self, keys: int, *, dense: int = AT_ONCE) -> None:
+        """Up to so many keys as `dense` says there is a table of all of them."""
+        self._table = np.zeros(keys) if keys <= dense else None
+        self._known: tuple[Ints, Floats] = np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    def add(self, key: Ints, amount: Floats) -> None:
+        """Add these amounts, which are above 0."""
+        if self._table is not None:
+            np.add.at(self._table, key, amount)
+            return
+        own = added_by_key(key, amount)
+        both = (np.concatenate(each) for each in zip(self._known, own, strict=True))
+        self._known = added_by_key(*both)
+
+    def all(self) -> tuple[Ints, Floats]:
+        """The keys that occur, in order, and the sum of each."""
+        if self._table is None:
+            return self._known
+        keys = np.flatnonzero(self._table)
+        return keys, self._table[keys]
+
+
+def narrowed(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Whole numbers, none below 0, in the narrowest type: for long arrays that are only kept, gathered or added up."""
+    most = int(numbers.max(initial=0))
+    kinds = (np.uint8, np.uint16, np.int32, np.int64)
+    return numbers.astype(next(kind for kind in kinds if most <= np.iinfo(kind).max), copy=False)
+
+
+def run_lengths(key: Ints) -> tuple[Ints, NDArray[np.integer]]:
+    """The distinct keys, in order, and how often each occurs; the array is sorted in its place."""
+    key.sort()
+    fresh = np.empty(len(key), dtype=bool)
+    fresh[:1] = True
+    np.not_equal(key[1:], key[:-1], out=fresh[1:])
+    if fresh.all():
+        return key, np.ones(len(key), dtype=np.uint8)
+    begin = np.flatnonzero(fresh)
+    return key[begin], narrowed(np.diff(begin, append=len(key)))
 
 
 # -- runs: parts of an array that follow each other, of different lengths ---------------------------------------------

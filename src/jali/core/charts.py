@@ -1,36 +1,56 @@
 """Charts: the one way in which anything is drawn, as vector graphics that also speak to a screen reader.
 
-matplotlib is an extra, imported only when something is drawn. Series differ in marker or hatching, not in colour alone;
-text stays text; the same figures give the same file, without a date.
+Bars and lines are sketches of our own; what else is drawn, and every file that is no SVG, needs matplotlib, an extra
+that is imported only then. Series differ in marker or hatching, not in colour alone; text stays text; the same figures
+give the same file, without a date.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 from jali.core.files import hold_file, put_content
+from jali.core.sketch import (
+    COLOURS,
+    HATCHINGS,
+    INCH,
+    RULE,
+    SIGNS,
+    Box,
+    Letters,
+    Mark,
+    Part,
+    Sketch,
+    Stroke,
+    adapt,
+    breadth,
+    marked,
+    plain_svg,
+    steps,
+)
 from jali.core.text import Html, printable
 from jali.errors import InputError, path_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000", "#999933")
-"""Told apart by colour-blind readers too (Okabe and Ito)."""
 MARKERS = "osD^vPX*"
-BROKEN = ("-", "--", "-.", ":")
 HATCHES = ("", "////", "....", "xx", "\\\\\\\\", "++", "oo", "--")
+"""Signs and hatchings of matplotlib, for figures that it draws."""
+DASHES = ((), (4.0, 2.0), (5.0, 2.0, 1.0, 2.0), (1.0, 1.5))
+WIDTH = 4.8 * INCH
+_LEGEND = 18.0
+"""The height of the names of series, in points."""
 GREY = "#999999"
 LONGEST = 26
 """A label of more letters is cut; the table of the picture shows all of it."""
@@ -99,7 +119,7 @@ class Picture:
         Its colours are those of the page where it has any of its own, so that it is legible on a dark one too.
         """
         root = self._element(name)
-        _adapt(root)
+        adapt(root)
         return Html(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
 
     def _repr_html_(self) -> str:
@@ -110,7 +130,7 @@ class Picture:
         if self.ready is None:
             with self._canvas() as canvas:
                 canvas.savefig(out, format="svg", metadata={"Date": None})
-        return _plain_svg(out.getvalue(), name, printable(self.title), printable(self.description))
+        return plain_svg(out.getvalue(), name, printable(self.title), printable(self.description))
 
     def save(self, path: str | Path) -> Path:
         """Write the picture into a file; its ending says in which form, e.g. .svg, .png or .pdf."""
@@ -161,87 +181,6 @@ def require_form(target: Path) -> None:
         raise InputError("a plot needs a file whose ending says its form", got=target.name, do="write e.g. curve.svg")
 
 
-def _plain_svg(data: bytes, name: str, title: str, description: str) -> ElementTree.Element:
-    """An SVG that can stand in a page: no namespaces, no metadata, ids of its own, a title and a description."""
-    root = ElementTree.fromstring(data)
-    for child in [*root.iter()]:
-        child.tag = child.tag.rpartition("}")[2]
-        child.attrib = {key.rpartition("}")[2]: value for key, value in child.attrib.items()}
-        child.text, child.tail = (t if t and t.strip() else None for t in (child.text, child.tail))
-    for parent in [*root.iter()]:
-        for child in [*parent]:
-            if child.tag in ("metadata", "style", "title"):  # a style would hold for the whole page
-                parent.remove(child)
-    _rename(root, name)
-    width = float(root.get("viewBox", "0 0 346 216").split()[2])
-    root.attrib = {
-        "role": "img",
-        "aria-labelledby": f"{name}-title {name}-description",
-        "viewBox": root.get("viewBox", ""),
-        "style": f"width:100%;max-width:{width * 1.4:.0f}px;height:auto;stroke-linejoin:round;stroke-linecap:butt",
-    }
-    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
-        told = ElementTree.Element(tag, id=f"{name}-{'title' if tag == 'title' else 'description'}")
-        told.text = text
-        root.insert(place, told)
-    return root
-
-
-_COLOUR = re.compile(r"#(?:[0-9a-f]{6})\b")
-_NAMES = {colour: f"var(--chart-{at}, {colour})" for at, colour in enumerate(COLOURS) if colour != "#000000"}
-_NAMES |= {
-    "#000000": "currentColor", "#333333": "currentColor", "#ffffff": "var(--paper, #ffffff)",
-    **{grey: f"var(--grid, {grey})" for grey in ("#cccccc", "#b0b0b0", "#b5bcc4", "#cccccc80")},
-}  # fmt: skip
-"""The colours of a drawing as a page names them, each with what it is where there is no such page."""
-
-
-def _adapt(root: ElementTree.Element) -> None:
-    """Let a page choose the colours: black is its ink, white its paper."""
-    for part in root.iter():
-        for key in ("style", "fill", "stroke"):
-            value = part.get(key)
-            if value is not None and part is not root:
-                part.set(key, _COLOUR.sub(lambda found: _NAMES.get(found[0], found[0]), value))
-    root.set("style", f"{root.get('style', '')};fill:currentColor")
-
-
-def _rename(root: ElementTree.Element, name: str) -> None:
-    """Ids that something refers to are numbered under the picture's name; the others go."""
-    used: dict[str, str] = {}
-
-    def renamed(reference: str) -> str:
-        return used.setdefault(reference, f"{name}-{len(used)}")
-
-    for part in root.iter():
-        for key, value in part.attrib.items():
-            if key == "href" and value.startswith("#"):
-                part.set(key, "#" + renamed(value[1:]))
-            elif "url(#" in value:
-                before, _, rest = value.partition("url(#")
-                reference, _, after = rest.partition(")")
-                part.set(key, f"{before}url(#{renamed(reference)}){after}")
-    for part in root.iter():
-        own = part.attrib.pop("id", None)
-        if own in used:
-            part.set("id", used[own])
-
-
-def plot_lines(axes: Axes, x: Sequence[Any], series: Mapping[str, Sequence[float | None]]) -> None:
-    """Lines by name, each with a marker of its own; None is a gap.
-
-    From the second on they are broken and their markers hollow and larger, so that one does not hide another that it
-    coincides with.
-    """
-    for number, (name, values) in enumerate(series.items()):
-        shown = [float("nan") if value is None else value for value in values]
-        axes.plot(
-            x, shown, label=name, clip_on=False, color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)], markersize=4.5 + 2.5 * min(number, 2),
-            fillstyle="none" if number else "full", linestyle=BROKEN[number % len(BROKEN)],
-        )  # fmt: skip
-
-
 def lines(
     x: Sequence[float],
     series: Mapping[str, Sequence[float | None]],
@@ -252,23 +191,50 @@ def lines(
     most: float | None = None,
     percent: bool = False,
 ) -> Picture:
-    """Lines over the same x; `labels` are those of the two axes, `most` is where the upright one ends."""
+    """Lines over the same x; `labels` are those of the two axes, `most` is where the upright one ends.
 
-    def draw(canvas: Figure) -> None:
-        axes = canvas.subplots()
-        plot_lines(axes, x, series)
-        axes.set(xlabel=labels[0], ylabel=labels[1])
-        axes.set_ylim(0, most if most is None else most * 1.02)
-        axes.grid(axis="y", linewidth=0.4, color="#cccccc")
-        axes.set_axisbelow(True)
-        if len(x) <= 14:
-            axes.set_xticks(x, [f"{value:g}" for value in x])
-        if percent:
-            axes.yaxis.set_major_formatter(lambda value, _: tick(value))
-        if len(series) > 1:
-            canvas.legend(loc="outside upper center", ncols=len(series), frameon=False)
+    From the second on they are broken and their marks hollow and larger, so that one does not hide another that it
+    coincides with; None is a gap.
+    """
+    wide, high = WIDTH, 3.0 * INCH
+    reach = max((v for values in series.values() for v in values if v is not None), default=0.0)
+    rows = steps(reach if most is None else most)
+    texts = [tick(row) if percent else f"{row:g}" for row in rows]
+    left, right = 20 + max(map(breadth, texts)), wide - 12
+    top, low = 10 + _LEGEND * (len(series) > 1), high - 34
+    span = (max(x) - min(x)) or 1.0
 
-    return Picture(title, description, draw)
+    def at(value: float) -> float:
+        return left + 8 + (value - min(x)) / span * (right - left - 16)
+
+    def up(value: float) -> float:
+        return low - value / rows[-1] * (low - top)
+
+    parts: list[Part] = [*_legend([*series], wide, marks=True)]
+    for row, text in zip(rows, texts, strict=True):
+        parts += [
+            Stroke(((left, up(row)), (right, up(row))), RULE, 0.5),
+            Letters(left - 4, up(row) + 3, text, anchor="end"),
+        ]
+    parts += [Stroke(((left, top), (left, low), (right, low)))]
+    shown = x if len(x) <= 14 else [x[0], x[len(x) // 2], x[-1]]
+    parts += [Letters(at(value), low + 12, f"{value:g}", anchor="middle") for value in shown]
+    parts += [Letters((left + right) / 2, high - 6, labels[0], anchor="middle"),
+              Letters(11, (top + low) / 2, labels[1], anchor="middle", turned=True)]  # fmt: skip
+    for number, values in enumerate(series.values()):
+        places = [None if v is None else (at(a), up(v)) for a, v in zip(x, values, strict=True)]
+        parts += _line(places, number)
+    return _sketched(title, description, Sketch(wide, high, tuple(parts)))
+
+
+def _line(places: Sequence[tuple[float, float] | None], number: int) -> Iterator[Part]:
+    """A line in pieces between its gaps, and a mark at each of its places."""
+    colour, sign = COLOURS[number % len(COLOURS)], SIGNS[number % len(SIGNS)]
+    for there, piece in groupby(places, key=lambda place: place is not None):
+        run = tuple(place for place in piece if place is not None)
+        if there and len(run) > 1:
+            yield Stroke(run, colour, 1.5, DASHES[number % len(DASHES)])
+        yield from (Mark(*place, sign, colour, 2.4 + 1.2 * min(number, 2), number > 0) for place in run)
 
 
 def bars(
@@ -281,45 +247,64 @@ def bars(
     form: Callable[[float], str] = share,
 ) -> Picture:
     """Horizontal bars with labels on the left and figures at their ends; series differ in hatching too."""
-    many, thick = len(series), 0.8 / max(len(series), 1)
+    many, size = len(series), 7.5 if len(series) > 1 else 8.5
+    names = [clipped(label) for label in labels]
+    ends = steps(max((v for values in series.values() for v in values), default=0.0))
+    row = 14.4 if many == 1 else 11.5 * many
+    thick = row * 0.8 / max(many, 1)
+    room = max((breadth(form(v), size) for values in series.values() for v in values), default=0.0) + 6
+    left, top = 6 + max(map(breadth, names), default=0.0), 4 + _LEGEND * (many > 1)
+    low, wide = top + row * len(names), WIDTH
+    long = wide - room - left
 
-    def draw(canvas: Figure) -> None:
-        from matplotlib.ticker import MaxNLocator
+    def at(value: float) -> float:
+        return left + value / ends[-1] * long
 
-        axes = canvas.subplots()
-        for number, (name, values) in enumerate(series.items()):
-            at = [row + (number - (many - 1) / 2) * thick for row in range(len(values))]
-            colour = COLOURS[number % len(COLOURS)]
-            axes.barh(at, values, thick * 0.92, label=name, facecolor=colour if number == 0 else "white",
-                      edgecolor=colour, hatch=HATCHES[number % len(HATCHES)], linewidth=0.8)  # fmt: skip
-            for y, value in zip(at, values, strict=True):
-                axes.annotate(form(value), (value, y), xytext=(3, 0), textcoords="offset points", va="center",
-                              fontsize=7.5 if many > 1 else 8.5)  # fmt: skip
-        axes.set_yticks(range(len(labels)), [clipped(label) for label in labels])
-        axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_xlabel(axis)
-        axes.xaxis.set_major_formatter(lambda value, _: tick(value) if form is share else form(value))
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.margins(x=0.17)
-        axes.set_xlim(left=0)
-        axes.tick_params(axis="y", length=0)
-        if many > 1:
-            canvas.legend(loc="outside upper center", ncols=many, frameon=False)
+    parts: list[Part] = [*_legend([*series], wide, marks=False)]
+    for number, values in enumerate(series.values()):
+        colour, hatch = COLOURS[number % len(COLOURS)], HATCHINGS[number % len(HATCHINGS)]
+        for place, value in enumerate(values):
+            y = top + row * place + row * 0.1 + thick * number
+            parts.append(Box(left, y, at(value) - left, thick * 0.9, colour, hatch))
+            parts.append(Letters(at(value) + 3, y + thick / 2 + size * 0.33, form(value), size))
+    parts += [Letters(left - 5, top + row * (i + 0.5) + 3, name, anchor="end") for i, name in enumerate(names)]
+    parts += [Stroke(((left, top), (left, low), (left + long, low)))]
+    for end in ends:
+        parts += [Stroke(((at(end), low), (at(end), low + 3))),
+                  Letters(at(end), low + 13, tick(end) if form is share else form(end), anchor="middle")]  # fmt: skip
+    parts.append(Letters(left + long / 2, low + 26, axis, anchor="middle"))
+    return _sketched(title, description, Sketch(wide, low + 32, tuple(parts)))
 
-    rows = len(labels) * (0.2 if many == 1 else 0.16 * many)
-    return Picture(title, description, draw, height=0.65 + rows + (0.25 if many > 1 else 0))
+
+def _legend(names: Sequence[str], wide: float, *, marks: bool) -> Iterator[Part]:
+    """What the series are called, above the drawing; nothing for a single one."""
+    if len(names) < 2:
+        return
+    x = (wide - sum(breadth(name) + 44 for name in names) + 14) / 2
+    for number, name in enumerate(names):
+        if marks:
+            yield from _line([(x, 9), (x + 10, 9), (x + 20, 9)], number)
+        else:
+            yield Box(x, 5, 18, 8, COLOURS[number % len(COLOURS)], HATCHINGS[number % len(HATCHINGS)])
+        yield Letters(x + 28, 12, name)
+        x += breadth(name) + 44
+
+
+def _sketched(title: str, description: str, drawn: Sketch) -> Picture:
+    return Picture(title, description, drawn.paint, drawn.wide / INCH, drawn.high / INCH, drawn.svg())
 
 
 # -- graphs -----------------------------------------------------------------------------------------------------
 
 
 class Spot(NamedTuple):
-    """A node of a graph: where it stands, what sort it is of, and what it is called (nothing where it is "")."""
+    """A node of a graph: where it stands, what sort it is of, what it is called (nothing where it is ""), its mark."""
 
     x: float
     y: float
     sort: str
     label: str = ""
+    mark: str = ""  # the name under which a page finds it
 
 
 class Look(NamedTuple):
@@ -359,7 +344,8 @@ def graph(
         for sort, look in looks.items():
             own = [spot for spot in spots if spot.sort == sort]
             axes.plot([s.x for s in own], [s.y for s in own], linestyle="", marker=look.marker, markersize=look.size,
-                      markerfacecolor=look.face, markeredgecolor=look.edge, label=sort, zorder=2)  # fmt: skip
+                      markerfacecolor=look.face, markeredgecolor=look.edge, label=sort, zorder=2,
+                      gid=marked([s.mark for s in own]) if any(s.mark for s in own) else None)  # fmt: skip
         for spot in spots:
             if spot.label:
                 away = (

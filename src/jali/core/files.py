@@ -290,6 +290,15 @@ def _exchange(first: Path, second: Path) -> bool:
     return bool(renameat2(at_cwd, os.fsencode(first), at_cwd, os.fsencode(second), exchange) == 0)
 
 
+def require_space(folder: Path, wanted: int) -> None:
+    """Raise InputError where a disk has less room than something that will be written needs."""
+    there = next((each for each in (folder, *folder.parents) if each.exists()), folder)
+    free = shutil.disk_usage(there).free
+    if free < wanted:
+        got = f"{free / 1e9:,.1f} GB free, about {wanted / 1e9:,.1f} GB needed"
+        raise InputError(f"there is not enough room in {folder}", got=got, do="free some space or choose another place")
+
+
 def sync(path: Path) -> None:
     """See that what was written into a file, or the names in a folder, would survive a power cut."""
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -378,5 +387,7 @@ def job_data(path: Path) -> dict[str, Any]:
         raise InputError(f"{path.name}: line {line} is not valid UTF-8", do="save it as UTF-8 text") from None
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{path.name} is not valid TOML: {problem}", do="correct that line") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise InputError(f"{path.name} has a number with too many digits", do="write a smaller one") from None
     except RecursionError:
         raise InputError(f"{path.name} is not valid TOML: too deeply nested") from None

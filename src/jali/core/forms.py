@@ -1,9 +1,10 @@
-"""Forms: what a value of a TOML file may look like, how a message calls that, and which form a Python type has."""
+"""Forms: what a value of a TOML file may look like, how it is written, and which form a Python type has."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -36,8 +37,20 @@ def table_of(words: str, value: Form) -> Form:
     return Form(words, lambda x: isinstance(x, dict) and all(map(value.fits, x.values())))
 
 
+def is_finite(value: float | Fraction) -> bool:
+    """Whether a number is finite as a float too: 10**400 is not.
+
+    >>> is_finite(0.5), is_finite(10**400), is_finite(float("inf"))
+    (True, False, False)
+    """
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and is_finite(value)
 
 
 TEXT = Form("text", lambda x: isinstance(x, str))
@@ -47,6 +60,7 @@ TRUE = Form("true", lambda x: x is True)
 BOOL = Form("true or false", lambda x: isinstance(x, bool))
 TABLE = Form("a table", lambda x: isinstance(x, dict))
 TEXTS = table_of("a table of texts", TEXT)
+DATABASE = Form('{ database = "…", table = "…" }', lambda x: isinstance(x, dict))  # a message repeats nothing of it
 
 _FORMS: dict[Any, Form] = {
     **dict.fromkeys((str, Literal), TEXT),
@@ -84,3 +98,55 @@ def shown(value: object) -> str:
     """A value as the job file spells it, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(data: Mapping[str, Any]) -> str:
+    r"""What a TOML file says, as the text of that file: plain keys, then its tables, then its lists of tables.
+
+    >>> print(toml_text({"quasi": {"zip code": {"bands": [5, 10]}}, "input": "a.csv"}), end="")
+    input = "a.csv"
+    <BLANKLINE>
+    [quasi]
+    "zip code" = { bands = [5, 10] }
+    """
+    tables = {key: value for key, value in data.items() if isinstance(value, Mapping)}
+    several = {key: value for key, value in data.items() if _are_tables(value)}
+    plain = {key: value for key, value in data.items() if key not in tables and key not in several}
+    parts = [_entries(plain)] if plain else []
+    parts += [f"[{_key(key)}]\n{_entries(value)}" for key, value in tables.items()]
+    parts += [f"[[{_key(key)}]]\n{_entries(one)}" for key, value in several.items() for one in value]
+    return "\n".join(parts)
+
+
+def _are_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+
+
+def _entries(data: Mapping[str, Any]) -> str:
+    return "".join(f"{_key(key)} = {_spelled(value)}\n" for key, value in data.items())
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _spelled(name)
+
+
+def _spelled(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case int() | date():
+            return str(value)
+        case float():
+            return repr(value)  # as Python, TOML writes 1e-05, inf and nan
+        case Mapping():
+            return (
+                f"{{ {', '.join(f'{_key(key)} = {_spelled(one)}' for key, one in value.items())} }}" if value else "{}"
+            )
+        case list() | tuple():
+            return f"[{', '.join(map(_spelled, value))}]"
+    raise TypeError(f"TOML has no {type(value).__name__}")

@@ -22,16 +22,12 @@ TOLERANCE = 1e-6
 _OPTIMAL, _STOPPED, _INFEASIBLE, _UNBOUNDED = 0, 1, 2, 3
 
 
-class Least(NamedTuple):
-    """The least that a sum can be: a proved bound, whether it is reached, and amounts that fit, if any were found."""
-
-    bound: float
-    reached: bool
-    x: Floats | None  # (unknowns,) where `reached`, the sum is least here
+GAP = 0.2
+"""A world that is nearly as far away as any will do where it is only asked what differs there."""
 
 
 class Best(NamedTuple):
-    """The largest value of a sum that was found: a proved limit, whether it is reached, and unknowns that come near."""
+    """The largest that a sum can be: a proved limit, whether it is reached, and unknowns that reach or come near it."""
 
     limit: float  # no x passes it
     exact: bool
@@ -53,30 +49,25 @@ class Sums:
 
     def feasible(self, *, deadline: float = math.inf) -> bool | None:
         """Whether any x fits; None where time ran out before that was known."""
-        found = self.least(np.zeros(self.unknowns), deadline=deadline)
-        return None if found is not None and not found.reached else found is not None
+        best = self.best(np.zeros(self.unknowns), deadline=deadline)
+        return None if best is not None and not best.exact else best is not None
 
     def best(self, objective: Floats, *, deadline: float = math.inf, gap: float = 0.0) -> Best | None:
-        """An x with the largest objective·x, or one within a share `gap` of it; None where no x fits."""
-        found = self.least(-np.asarray(objective, dtype=np.float64), deadline=deadline, gap=gap)
-        return None if found is None else Best(-found.bound, found.reached, found.x)
+        """A proved upper bound of objective·x, and an x that reaches it or comes near it; None where no x fits.
 
-    def least(self, objective: Floats, *, deadline: float = math.inf, gap: float = 0.0) -> Least | None:
-        """A proved lower bound of objective·x, and an x that reaches it or comes near it; None where no x fits.
-
-        With `gap` the search ends at an x within that share of the least.
+        With `gap` the search ends at an x within that share of the largest.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            return Least(-math.inf, reached=False, x=None)
+            return Best(math.inf, exact=False, x=None)
         weight = np.ones(len(self.row)) if self.weight is None else self.weight
         matrix = csr_array((weight, (self.row, self.unknown)), shape=(len(self.low), self.unknowns))
         limits = {} if math.isinf(seconds) else {"time_limit": seconds}
         result = milp(
-            objective,
+            -np.asarray(objective, dtype=np.float64),
             integrality=np.full(self.unknowns, int(self.whole)),
             bounds=Bounds(0, np.inf if self.most is None else self.most),
             constraints=[LinearConstraint(matrix, self.low, self.high)] if len(self.low) else [],
@@ -85,15 +76,38 @@ class Sums:
         if result.status == _INFEASIBLE:
             return None
         if result.status == _UNBOUNDED:
-            return Least(-math.inf, reached=True, x=None)
+            return Best(math.inf, exact=True, x=None)
         done = result.status == _OPTIMAL
         x = None if result.x is None else np.asarray(result.x, dtype=np.float64)
         bound = result.fun if done and (gap == 0 or not self.whole) else result.mip_dual_bound
         unproved = not done and not self.whole  # a linear program that was stopped has proved nothing
         if unproved or bound is None or math.isnan(bound):
-            return Least(-math.inf, reached=False, x=x)
+            return Best(math.inf, exact=False, x=x)
         rounded = float(math.ceil(bound - TOLERANCE) if self.whole and math.isfinite(bound) else bound)
-        return Least(rounded, done and (gap == 0 or rounded == result.fun), x)
+        return Best(-rounded, done and (gap == 0 or rounded == result.fun), x)
+
+    def certain(self, at: Ints, asked: Bools, *, deadline: float) -> tuple[Bools, bool]:
+        """Which of the unknowns asked for are what `at` says in every x; each of them is there 0 or the most it can be.
+
+        Each program looks for an x that is as far as possible from `at`; what differs there is not certain, and once
+        nothing can differ the rest is proved. The flag says that time was enough: otherwise what is left is not proved,
+        and nothing is called certain. Where no x fits at all, everything stays as it was asked.
+        """
+        assert self.most is not None
+        still, gap = asked.copy(), GAP
+        while still.any():
+            away = np.where(at > 0, -1.0, 1.0) * still
+            best = self.best(away, deadline=deadline, gap=gap)
+            if best is None or best.limit - float(away @ at) < 1 - TOLERANCE:
+                return still, True
+            differs = still & (False if best.x is None else np.abs(best.x - at) > 0.5)
+            if differs.any():
+                still &= ~differs
+            elif gap == 0:  # time ran out
+                return np.zeros_like(asked), False
+            else:
+                gap = 0.0
+        return still, True
 
     def parts(self) -> Ints:
         """The part of each unknown: unknowns of different parts have no sum in common, nor any chain of sums."""

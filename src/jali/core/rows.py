@@ -1,37 +1,27 @@
-"""Tables as distinct rows with their numbers: an order drawn from the numbers, and files written and read that way."""
+"""Tables as distinct rows with their numbers, and an order that is drawn from the numbers."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, steps
+from jali.core.arrays import Ints, combine, counted, narrowed, steps
 
 Places = NDArray[np.int32]
 """The distinct row of each row: (rows,)."""
 
-AT_ONCE = 1 << 16
-"""Rows that are turned into text together: what is written then stays in the processor's cache."""
 CHUNK = 1 << 18
 """Rows that are shuffled together."""
-READY = 1 << 20
-"""Distinct rows up to which every line of a CSV file is made once and held."""
-NEARLY = 0.9
-"""Of the first rows of a file, the share of distinct ones from which counting them is no help."""
-_BLOCK = 1 << 22  # small enough to stay near the processor
-_FOLDED = 1 << 26  # bytes of lines that wait until they are compared with those of earlier blocks
-_drawing = threading.Lock()
+_drawing = threading.RLock()  # an order may follow from another
 
 
 # -- the order ----------------------------------------------------------------------------------------------------
@@ -59,6 +49,9 @@ def drawn(numbers: Ints, random: np.random.Generator) -> Places:
     independent uniform numbers whose first digit is the chunk. How many of a distinct row are in a chunk is binomial.
     """
     which, left = np.arange(len(numbers), dtype=np.int32), numbers
+    if bool((numbers == 1).all()):
+        random.shuffle(which)
+        return which
     of = np.empty(int(numbers.sum()), dtype=np.int32)
     chunks = max(1, -(-len(of) // CHUNK))
     chunks = chunks if chunks * len(numbers) <= len(of) else 1  # else drawing numbers takes longer than one shuffle
@@ -75,21 +68,43 @@ def drawn(numbers: Ints, random: np.random.Generator) -> Places:
 class Order:
     """The order of the rows that distinct rows stand for: as given, or drawn once, when it is first asked for."""
 
-    def __init__(self, numbers: Ints, of: Places | None = None) -> None:
-        self.numbers, self._of = numbers, of
+    def __init__(self, numbers: NDArray[np.integer], of: Places | Callable[[], Places] | None = None) -> None:
+        """`of` is the distinct row of each row, or computes it where that takes long and nobody may ask."""
+        self.numbers = cast(Ints, numbers)  # narrower where there are many
+        self._of, self._made = (None, of) if callable(of) else (of, self._drawn)
 
     @cached_property
     def rows(self) -> int:
         """How many rows there are."""
-        return int(self.numbers.sum())
+        total: int = self.numbers.sum().item()
+        return total
 
     @property
     def of(self) -> Places:
         """The distinct row of each row: (rows,)."""
         if self._of is None:
             with _drawing:  # two threads that ask at once get the same order: else cells of two rows would mix
-                self._of = drawn(self.numbers, fresh_random()) if self._of is None else self._of
+                self._of = self._made() if self._of is None else self._of
         return self._of
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an order already: one that was read, or has been drawn."""
+        return self._of is not None
+
+    def _drawn(self) -> Places:
+        return drawn(self.numbers, fresh_random())
+
+    def through(self, place: NDArray[np.integer], width: int) -> Order:
+        """The order of what the distinct rows are parts of: `place` is the place of each among that."""
+        return Order(counted(place, self.numbers, width), lambda: place[self.of].astype(np.int32, copy=False))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process has the same order."""
+        return {"numbers": self.numbers, "of": self.of}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
@@ -103,9 +118,19 @@ class Rows:
     order: Order | None = None
 
     @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return list(self.distinct.column_names)
+
+    @property
+    def held(self) -> int:
+        """How many distinct rows are held."""
+        return int(self.distinct.num_rows)
+
+    @property
     def count(self) -> int:
         """How many rows the table has."""
-        return self.distinct.num_rows if self.order is None else self.order.rows
+        return self.held if self.order is None else self.order.rows
 
     @property
     def of(self) -> Places:
@@ -117,23 +142,69 @@ class Rows:
         """How many rows each distinct row stands for."""
         return np.ones(self.count, dtype=np.int64) if self.order is None else self.order.numbers
 
+    def _taken(self, rows: NDArray[np.integer] | slice) -> pa.Table:
+        """Some of the distinct rows."""
+        if isinstance(rows, slice):
+            return self.distinct.slice(rows.start, rows.stop - rows.start)
+        return self.distinct.take(pa.array(rows))
+
     def plain(self) -> pa.Table:
         """The table row by row, without dictionaries."""
-        of = None if self.order is None else pa.array(self.order.of)
-        columns = (_flat(column) for column in self.distinct.columns)
-        return pa.table([_plain(column, of) for column in columns], names=self.distinct.column_names)
+        table = self.coded()
+        return pa.table([_plain(flat(column)) for column in table.columns], names=table.column_names)
 
     def coded(self) -> pa.Table:
         """The table row by row; columns that are dictionaries still are."""
-        return self.distinct if self.order is None else self.distinct.take(pa.array(self.order.of))
+        return self._taken(slice(0, self.held) if self.order is None else self.order.of)
 
     def parts(self, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
         """The table in its order, or a slice of it, some rows at a time."""
         begin, end = (0, self.count) if of is None else (of.start, of.stop)
         for part in steps(end - begin, 1, at_once):
             some = slice(begin + part.start, begin + part.stop)
-            own = self.distinct.slice(some.start, some.stop - some.start)
-            yield own if self.order is None else self.distinct.take(pa.array(self.order.of[some]))
+            yield self._taken(some if self.order is None else self.order.of[some])
+
+    def whole(self) -> Rows:
+        """The same with every distinct row as a row of one table, as engines take it."""
+        return Rows(self._taken(slice(0, self.held)), self.order)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table, its dictionaries included."""
+        return self._taken(slice(0, 0)).schema
+
+
+@dataclass(frozen=True, eq=False)
+class Paired(Rows):
+    """A table whose distinct rows are pairs of cells, of which there are few, and of numbers, of which there are many.
+
+    `distinct` are the cells; the order is that of the pairs, which without one are the rows themselves.
+    """
+
+    cell: NDArray[np.integer] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))  # (pairs,)
+    apart: Mapping[str, NumbersOf] = field(default_factory=dict)
+    leading: bool = False  # whether the numbers are the first columns, not the last
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        own = self.distinct.column_names
+        return [*self.apart, *own] if self.leading else [*own, *self.apart]
+
+    @property
+    def held(self) -> int:
+        """How many pairs there are."""
+        return len(self.cell)
+
+    def _taken(self, pairs: NDArray[np.integer] | slice) -> pa.Table:
+        table = self.distinct.take(pa.array(self.cell[pairs]))
+        for name, numbers in self.apart.items():
+            table = table.append_column(name, numbers(pairs))
+        return table.select(self.names) if self.leading else table
+
+
+NumbersOf = Callable[[NDArray[np.integer] | slice], pa.Array]
+"""The numbers of some pairs."""
 
 
 def ordered(distinct: pa.Table, of: Places) -> Rows:
@@ -141,7 +212,7 @@ def ordered(distinct: pa.Table, of: Places) -> Rows:
     return Rows(distinct, Order(counted(of, length=distinct.num_rows), of))
 
 
-def _flat(column: pa.ChunkedArray) -> pa.Array:
+def flat(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
@@ -149,10 +220,8 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _plain(column: pa.Array, of: pa.Array | None) -> pa.Array:
-    if not pa.types.is_dictionary(column.type):
-        return column if of is None else column.take(of)
-    return column.dictionary.take(column.indices if of is None else column.indices.take(of))
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary.take(column.indices) if pa.types.is_dictionary(column.type) else column
 
 
 def cells(labels: pa.Array, codes: NDArray[np.integer]) -> pa.DictionaryArray:
@@ -164,154 +233,59 @@ def cells(labels: pa.Array, codes: NDArray[np.integer]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(place[codes], mask=~filled[codes]), labels.drop_null())
 
 
-# -- CSV ----------------------------------------------------------------------------------------------------------
-
-
-def csv_lines(table: pa.Table) -> pa.Array:
-    """The line of each row with its line break: texts in quotes, so that an empty one stays apart from a missing value.
-
-    Every distinct cell is written once.
-    """
-    columns = [_flat(column) for column in table.columns]
-    last = len(columns) - 1
-    texts = [_csv_cells(column, "\n" if at == last else "") for at, column in enumerate(columns)]
-    return (texts[0] if last == 0 else pc.binary_join_element_wise(*texts, pa.scalar(",", pa.large_string()))).cast(
-        pa.large_binary()
-    )
-
-
-def _csv_cells(column: pa.Array, end: str) -> pa.Array:
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    known = coded.dictionary
-    texts = known.cast(pa.large_string())
-    if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
-        texts = _joined('"', pc.replace_substring(texts, '"', '""'), '"')
-    return _joined("", texts.fill_null(""), end).take(coded.indices).fill_null(end)
-
-
-def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
-    around = (pa.scalar(text, pa.large_string()) for text in (before, after, ""))
-    return pc.binary_join_element_wise(next(around), texts, *around)
-
-
-def csv_parts(rows: Rows) -> Iterator[pa.Buffer]:
-    """The bytes of a CSV file, part by part: the names, then the rows in their order."""
-    names = pa.table({name: pa.array([], pa.string()) for name in rows.distinct.column_names})
-    yield _csv(names, header=True)
-    if rows.order is None or rows.distinct.num_rows > min(READY, rows.count / 2):
-        for part in rows.parts(AT_ONCE):
-            yield _csv(Rows(part).plain(), header=False)
-        return
-    lines = csv_lines(rows.distinct)
-    for some in steps(rows.count, 1, AT_ONCE):
-        yield joined_lines(lines.take(pa.array(rows.order.of[some])))
-
-
-def _csv(table: pa.Table, *, header: bool) -> pa.Buffer:
-    """The rows as Arrow writes them, which are the same lines."""
-    made = pa.BufferOutputStream()
-    pacsv.write_csv(table, made, pacsv.WriteOptions(quoting_style="needed", include_header=header))
-    return made.getvalue()
-
-
-def joined_lines(lines: pa.Array) -> pa.Buffer:
-    """The lines one after the other."""
-    _, offsets, data = lines.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)
-    begin, end = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
-    return data.slice(begin, end - begin) if data is not None else pa.py_buffer(b"")
-
-
-class Lines(NamedTuple):
-    """A file of lines: its first line, the distinct ones among the others, and which of them each is."""
-
-    first: bytes
-    distinct: pa.Array  # (distinct lines,) with their line breaks
-    of: Places  # (lines but the first,)
-
-
-def distinct_lines(file: IO[bytes], *, most: float = 0.5) -> Lines | None:
-    """The distinct lines of a file.
-
-    None where lines are no way to read it: a carriage return stands in it, its last line does not end, more than the
-    share `most` of its lines are distinct, or nearly all of its first ones.
-    """
-    first = file.readline()
-    found, buffer, kept = _Found(), bytearray(min(_BLOCK, _left(file) + 1)), 0
-    if not first.endswith(b"\n") or b"\r" in first:
-        return None
-    while read := file.readinto(memoryview(buffer)[kept:]):  # type: ignore[attr-defined]
-        if buffer.find(b"\r", kept, kept + read) >= 0:
-            return None
-        data = np.frombuffer(buffer, np.uint8, kept + read)
-        ends = np.flatnonzero(data == ord("\n"))
-        if len(ends) and found.add(data, ends) > most:
-            return None
-        left = data[ends[-1] + 1 :].tobytes() if len(ends) else data.tobytes()
-        del data
-        if len(left) == len(buffer):  # a line that is longer than all this
-            buffer = bytearray(2 * len(buffer))
-        buffer[: len(left)] = left
-        kept = len(left)
-    return None if kept else Lines(first, *found.all())
-
-
-def _left(file: IO[bytes]) -> int:
-    """How many bytes of a file are still to be read."""
-    return max(os.fstat(file.fileno()).st_size - file.tell(), 1)
-
-
-class _Found:
-    """The distinct lines of the blocks so far. Blocks wait until there is enough of them to compare with the rest."""
-
-    def __init__(self) -> None:
-        self.known = pa.array([], pa.large_binary())
-        self.parts: list[Places] = []
-        self.waiting: list[pa.DictionaryArray] = []
-
-    def add(self, data: NDArray[np.uint8], ends: Ints) -> float:
-        """Number the lines that end at these places; the share of distinct lines, where it has become known, or 0."""
-        offsets = np.zeros(len(ends) + 1, dtype=np.int64)
-        np.add(ends, 1, out=offsets[1:])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        self.waiting.append(pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).dictionary_encode())
-        if sum(each.dictionary.nbytes for each in self.waiting) > max(_FOLDED, 2 * self.known.nbytes):
-            self._fold()
-            return len(self.known) / sum(map(len, self.parts))
-        first = self.waiting[0]
-        return 0.0 if self.parts or len(first.dictionary) < NEARLY * len(first) else 1.0
-
-    def _fold(self) -> None:
-        """Number the waiting lines among all; those that are known keep their numbers."""
-        every = pa.concat_arrays([self.known, *(each.dictionary for each in self.waiting)]).dictionary_encode()
-        number, at = every.indices.to_numpy(), len(self.known)
-        for each in self.waiting:
-            self.parts.append(number[at : at + len(each.dictionary)][each.indices.to_numpy()])
-            at += len(each.dictionary)
-        self.known, self.waiting = every.dictionary, []
-
-    def all(self) -> tuple[pa.Array, Places]:
-        """The distinct lines, and which of them each line is."""
-        if not self.parts and len(self.waiting) == 1:
-            return self.waiting[0].dictionary, self.waiting[0].indices.to_numpy()
-        self._fold()
-        return self.known, np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
-
-
 # -- columns ------------------------------------------------------------------------------------------------------
 
 
-def distinct_rows(parts: Iterable[pa.Table]) -> Rows:
-    """The distinct rows of a table that comes part by part."""
-    return together([ordered(*_distinct(part)) for part in parts])
+def distinct_rows(parts: Iterable[pa.Table], *, in_order: bool = True) -> Rows:
+    """The distinct rows of a table that comes part by part; `in_order`: with the order in which they came."""
+
+    def of_part(part: pa.Table) -> Rows:
+        distinct, of = _distinct(part)
+        return ordered(distinct, of) if in_order else Rows(distinct, Order(counted(of, length=distinct.num_rows)))
+
+    return together([of_part(part) for part in parts], in_order=in_order)
 
 
-def together(parts: Sequence[Rows]) -> Rows:
-    """The table that several make one after the other."""
+def pairs_of(table: pa.Table, apart: Sequence[str]) -> Rows:
+    """A table as its distinct cells, and row by row the numbers of some columns; those must be there and whole."""
+    distinct, cell = _distinct(table.drop_columns(list(apart)))
+    if any(table[name].null_count for name in apart):
+        return Rows(table)  # which is then found to be wrong
+    numbers = {name: _numbers(_narrow(table[name].to_numpy())) for name in apart}
+    return Paired(distinct, None, narrowed(cell), numbers)
+
+
+def _narrow(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    fits = len(numbers) == 0 or (int(numbers.min()) >= 0 and int(numbers.max()) < 2**31)
+    return numbers.astype(np.int32, copy=False) if fits else numbers.astype(np.int64, copy=False)
+
+
+def _numbers(numbers: NDArray[np.integer]) -> NumbersOf:
+    return lambda some: pa.array(numbers[some])
+
+
+def together(parts: Sequence[Rows], *, in_order: bool = True) -> Rows:
+    """The table that several make one after the other; else only how many there are of each distinct row."""
     if len(parts) == 1:
         return parts[0]
+    paired = [part for part in parts if isinstance(part, Paired)]
+    if 0 < len(paired) < len(parts):
+        return together([Rows(part.coded()) for part in parts])
     whole, number = _distinct(pa.concat_tables([part.distinct for part in parts]))
     own = np.split(number, np.cumsum([part.distinct.num_rows for part in parts])[:-1])
+    if paired:
+        cell = np.concatenate([narrowed(numbers)[part.cell] for numbers, part in zip(own, paired, strict=True)])
+        every = slice(None)
+        apart = {
+            name: _numbers(np.concatenate([part.apart[name](every).to_numpy() for part in paired]))
+            for name in paired[0].apart
+        }
+        return Paired(whole, None, cell, apart)
+    if not in_order:
+        total = np.zeros(whole.num_rows, dtype=np.int64)
+        for number, part in zip(own, parts, strict=True):
+            total += counted(number, part.numbers, whole.num_rows)
+        return Rows(whole, Order(total))
     return ordered(whole, np.concatenate([numbers[part.of] for numbers, part in zip(own, parts, strict=True)]))
 
 
@@ -328,10 +302,31 @@ def _distinct(table: pa.Table) -> tuple[pa.Table, Places]:
 
 def _coded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.integer]]:
     """The distinct values of a column, a missing one last, and the code of each row."""
-    whole = _flat(column)
+    whole = flat(column)
     coded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     labels, indices = coded.dictionary, coded.indices
     if indices.null_count:
         labels = pa.concat_arrays([labels, pa.nulls(1, labels.type)])
         indices = indices.cast(pa.int32()).fill_null(len(labels) - 1)
     return labels, indices.to_numpy(zero_copy_only=False)
+
+
+def bytes_of(rows: Rows) -> int:
+    """About how many bytes a table has as lines of text, which its files and databases seldom exceed."""
+    total, numbers = 0, rows.numbers
+    if isinstance(rows, Paired):
+        total, numbers = len(rows.apart) * _NUMBER * rows.count, counted(rows.cell, numbers, rows.distinct.num_rows)
+    for column in rows.distinct.columns:
+        whole = flat(column)
+        labels = whole.dictionary if pa.types.is_dictionary(whole.type) else whole
+        if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
+            lengths = pc.binary_length(labels).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) + 3
+        else:
+            lengths = np.full(len(labels), _NUMBER, dtype=np.int64)
+        if pa.types.is_dictionary(whole.type) and len(lengths):
+            lengths = lengths[whole.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        total += int((lengths * numbers).sum()) if len(lengths) else rows.count
+    return total
+
+
+_NUMBER = 12  # bytes of a number or date and its comma, most of which are shorter

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jali.core.charts import Picture  # which is drawn with the elements below
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_VOID = frozenset({"br", "hr", "meta"})
+_VOID = frozenset({"br", "hr", "input", "link", "meta"})
 
 
 def lines_of(rows: Iterable[tuple[str, str]]) -> list[str]:
@@ -145,10 +145,11 @@ class Section:
     title: str
     body: Html
     confidential: bool = False
+    mark: str = MARK  # what a confidential one says
 
     def html(self) -> Html:
         """The section as HTML."""
-        mark = [element("p", MARK, class_="mark")] if self.confidential else []
+        mark = [element("p", self.mark, class_="mark")] if self.confidential else []
         inside = joined([element("h2", self.title), *mark, self.body])
         return element("section", "\n", inside, "\n", id=self.name, class_="private" if self.confidential else None)
 
@@ -185,8 +186,8 @@ def percent(share: float) -> str:
     >>> percent(0.4166), percent(0.0002), percent(0.0)
     ('41.7\xa0%', '0.02\xa0%', '0\xa0%')
     """
-    if share == 0:
-        return f"0{_PERCENT}"
+    if share in (0, 1):
+        return f"{share * 100:.0f}{_PERCENT}"
     return f"{share * 100:.1f}{_PERCENT}" if share >= 0.001 else f"{share * 100:.2g}{_PERCENT}"
 
 

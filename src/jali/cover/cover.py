@@ -52,6 +52,7 @@ class Cover:
     masks: tuple[str | None, ...] | None = None  # (nodes,) 130**, None for a node that is no mask
     missing: int | None = None  # the node that is exactly the missing value
     guessed: int | None = None  # the node that may be anything, and what it covers here is a guess: an undeclared root
+    open: tuple[int, ...] = ()  # nodes that may also be values which are named nowhere: what they cover is a guess too
 
     def __post_init__(self) -> None:
         def put(name: str, value: object, kind: type, size: int, default: float) -> Any:
@@ -88,6 +89,7 @@ class Cover:
         require(self.masks is None or len(self.masks) == self.nodes, "masks")
         require(self.missing is None or 0 <= self.missing < self.nodes, "missing")
         require(self.guessed is None or 0 <= self.guessed < self.nodes, "guessed")
+        require(_within(np.array(self.open, dtype=np.int64), self.nodes), "open")
         require(self._of is not None, "nodes")
 
     @classmethod
@@ -161,6 +163,13 @@ class Cover:
             of[where] = what
         return of
 
+    @property
+    def anything(self) -> Ints:
+        """The nodes that may be anything: those of which nothing is known, and those whose cover is a guess."""
+        free = self._of == _UNKNOWN
+        free[list(self.open) + ([] if self.guessed is None else [self.guessed])] = True
+        return np.flatnonzero(free)
+
     def _are(self, what: int) -> Ints:
         return np.flatnonzero(self._of == what)
 
@@ -188,7 +197,8 @@ class Cover:
     def require_known(self, nodes: Ints, column: str, what: str) -> None:
         """Refuse when it is not known what one of these nodes covers."""
         if not self.known[nodes].all():
-            raise InputError(f'column "{column}" {what}: * was published and its domain is not declared', do=DECLARE)
+            why = "some cells show * or other values, and its domain is not declared"
+            raise InputError(f'column "{column}" {what}: {why}', do=DECLARE)
 
     @cached_property
     def _sets(self) -> Sets:
@@ -205,7 +215,7 @@ class Cover:
     @cached_property
     def alike(self) -> bool:
         """Whether all nodes are things of one sort, so that the same is assumed of each."""
-        return self.guessed is None and not np.ptp(self._of)
+        return self.guessed is None and not self.open and not np.ptp(self._of)
 
     def assumes(self, nodes: Ints, column: str) -> tuple[str, ...]:
         """What is assumed of these nodes when they are judged by more than what is certain."""
@@ -216,6 +226,8 @@ class Cover:
             found.append(f'each hidden character of "{column}" is one of the {what}')
         if self.guessed is not None and self.guessed in nodes:
             found.append(f'where "{column}" shows *, it has no other values than those published elsewhere')
+        if np.isin(nodes, self.open).any():
+            found.append(f'where "{column}" shows other values, it has those that are named beside them')
         return tuple(found)
 
     # What tests say.
@@ -234,8 +246,9 @@ class Cover:
             parts.append(Part(nodes, null, np.ones((1, 1)), np.ones((1, 1), dtype=np.bool_)))
         if len(nodes := self._are(_UNKNOWN)):
             parts.append(self._anything(tests, nodes, np.nan))
-        if self.guessed is not None and self._of[self.guessed] != _UNKNOWN:
-            parts.append(self._anything(tests, np.array([self.guessed]), 0.0))
+        guesses = self.anything
+        if len(guesses := guesses[self._of[guesses] != _UNKNOWN]):
+            parts.append(self._anything(tests, guesses, 0.0))
         return merged(parts, self.nodes)
 
     def _anything(self, tests: tuple[Test, ...], nodes: Ints, share: float) -> Part:

@@ -147,11 +147,11 @@ class _Reader:
         return tuple(machine.start for machine in self.machines)
 
     def step(self, state: tuple[Any, ...], character: str) -> tuple[Any, ...]:
-        found = self._steps.get((state, character))
-        if found is None:
-            found = tuple(m.step(s, character) for m, s in zip(self.machines, state, strict=True))
-            self._steps[state, character] = found
-        return cast(tuple[Any, ...], found)
+        next_state = self._steps.get((state, character))
+        if next_state is None:
+            next_state = tuple(m.step(s, character) for m, s in zip(self.machines, state, strict=True))
+            self._steps[state, character] = next_state
+        return cast(tuple[Any, ...], next_state)
 
     def read(self, masks: Sequence[str]) -> tuple[Ints, list[dict[tuple[Any, ...], float]]]:
         """The ends that masks can have: states and their shares (0 where a character is not of the alphabet).

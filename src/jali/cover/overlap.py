@@ -23,24 +23,24 @@ def overlap(one: Cover, two: Cover) -> Floats:
     where no value at all fits both.
     """
     letters = alphabet([*(one.masks or ()), *(two.masks or ())])
-    found = np.zeros((one.nodes, two.nodes))
+    common = np.zeros((one.nodes, two.nodes))
     held_by_one, held_by_two = _listed(one), _listed(two)
     if held_by_two.any():
         assert two.values is not None
-        found[:, held_by_two] = (members(two)[held_by_two] @ fits(one, two.values)).T
+        common[:, held_by_two] = (members(two)[held_by_two] @ fits(one, two.values)).T
     if held_by_one.any():
         assert one.values is not None
-        found[held_by_one] = members(one)[held_by_one] @ fits(two, one.values)
-    found += _spans(one, two)
-    _put_masks(found, one, two, letters)
+        common[held_by_one] = members(one)[held_by_one] @ fits(two, one.values)
+    common += _spans(one, two)
+    _put_masks(common, one, two, letters)
     if one.missing is not None and two.missing is not None:
-        found[one.missing, two.missing] = 1
+        common[one.missing, two.missing] = 1
     size_one, size_two = _sizes(one, letters), _sizes(two, letters)
-    any_one, any_two = _anything(one), _anything(two)
-    found[any_one] = size_two
-    found[:, any_two] = size_one[:, None]
-    found[np.ix_(any_one, any_two)] = max(1.0, _all(one, size_one), _all(two, size_two))
-    return found
+    any_one, any_two = one.anything, two.anything
+    common[any_one] = size_two
+    common[:, any_two] = size_one[:, None]
+    common[np.ix_(any_one, any_two)] = max(1.0, _all(one, size_one), _all(two, size_two))
+    return common
 
 
 def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
@@ -69,7 +69,7 @@ def in_all(covers: Sequence[Cover], nodes: Ints) -> Bools:
 def _may_be(cover: Cover, values: pa.Array) -> Bools:
     """Whether each value may be what each node stands for: (values, nodes)."""
     may: Bools = fits(cover, values) > 0
-    may[:, _anything(cover)] = True
+    may[:, cover.anything] = True
     return may
 
 
@@ -77,14 +77,6 @@ def _listed(cover: Cover) -> Bools:
     """Which nodes are sets of known values: (nodes,)."""
     listed: Bools = np.diff(cover.start) > 0
     return listed
-
-
-def _anything(cover: Cover) -> Ints:
-    """The nodes that may be anything: those of which nothing is known, and the one that is a guess."""
-    free = ~cover.known
-    if cover.guessed is not None:
-        free[cover.guessed] = True
-    return np.flatnonzero(free)
 
 
 def members(cover: Cover) -> Floats:
@@ -97,21 +89,21 @@ def members(cover: Cover) -> Floats:
 
 def fits(cover: Cover, values: pa.Array) -> Floats:
     """Whether each value may be what each node, unless it may be anything, stands for: (values, nodes)."""
-    found = np.zeros((len(values), cover.nodes))
+    fitting = np.zeros((len(values), cover.nodes))
     if cover.values is not None and len(cover.member):
         index = index_among(cover.values, values)
-        found[index >= 0] = members(cover)[:, index[index >= 0]].T
+        fitting[index >= 0] = members(cover)[:, index[index >= 0]].T
     spanned, numbers = np.flatnonzero(~np.isnan(cover.low)), v.numbers(values)
     if len(spanned) and numbers is not None:
         value, node, _ = Spans(cover.low[spanned], cover.high[spanned], cover.whole).density(numbers)
-        found[value, spanned[node]] = 1
+        fitting[value, spanned[node]] = 1
     if cover.masks is not None:
         texts = values.cast(pa.string()).to_pylist()
         for masked, mask in _masked(cover):
-            found[:, masked] = [text is not None and _agree(text, mask) for text in texts]
+            fitting[:, masked] = [text is not None and _agree(text, mask) for text in texts]
     if cover.missing is not None:
-        found[:, cover.missing] = values.is_null().to_numpy(zero_copy_only=False)
-    return found
+        fitting[:, cover.missing] = values.is_null().to_numpy(zero_copy_only=False)
+    return fitting
 
 
 def _agree(one: str, two: str) -> bool:

@@ -111,7 +111,7 @@ def _days(values: pa.Array) -> Days:
     return found
 
 
-def _spans(days: Days, unit: str) -> tuple[Days, Days]:
+def spans(days: Days, unit: str) -> tuple[Days, Days]:
     """The first day of the unit that each day lies in, and the first day after it."""
     if unit == "day":
         return days, days + np.timedelta64(1, "D")
@@ -136,9 +136,9 @@ def _calendar(days: Days, unit: str, *, timed: bool, weeks: bool) -> Step:
     Above weeks, a week belongs to the month, quarter, year or decade of its Thursday, as ISO 8601 has it for years.
     """
     if not weeks:
-        first, after = _spans(days, unit)
+        first, after = spans(days, unit)
         return _step(_calendar_label(pa.array(first).cast(pa.date32()), unit), first, after, timed=timed)
-    starts = _spans(days - _weekday(days) + np.timedelta64(3, "D"), unit)
+    starts = spans(days - _weekday(days) + np.timedelta64(3, "D"), unit)
     labels = pc.binary_join_element_wise("weeks of", _calendar_label(pa.array(starts[0]).cast(pa.date32()), unit), " ")
     thursday = [day + (np.timedelta64(3, "D") - _weekday(day)) % np.timedelta64(7, "D") for day in starts]
     first, after = (day - np.timedelta64(3, "D") for day in thursday)

@@ -43,6 +43,26 @@ class Frequencies:
         """The counts of everybody as one group."""
         return self.counts(np.zeros(self.combinations, dtype=np.int64), 1)
 
+    @cached_property
+    def sizes(self) -> Ints:
+        """The rows of each combination: (combinations,)."""
+        return counted(self.combination, self.rows, self.combinations)
+
+    @cached_property
+    def rows_by_code(self) -> list[Ints]:
+        """The rows of each value of each quasi column, up to the last value that occurs: (columns)(values,)."""
+        return [counted(self.codes[:, at], self.sizes) for at in range(self.codes.shape[1])]
+
+    @cached_property
+    def entropy_term(self) -> float:
+        """Σ F log F over the table's own cells of combination and value, by weight (persons merged)."""
+        weight = self.weight
+        if self.person is not None:
+            _, index = np.unique(self.combination * len(self.joint) + self.value, return_inverse=True)
+            weight = added(index, weight)
+        share = weight[weight > 0] / float(self.weight.sum())
+        return float(np.sum(share * np.log(share)))
+
     @property
     def spread_people(self) -> bool:
         """Whether somebody's rows differ in the quasi-identifiers, so that counts of people do not add up."""

@@ -382,6 +382,11 @@ def _read(path: Path) -> tuple[tuple[str, ...], ...]:
         raise InputError(f"taxonomy file {path} is not valid UTF-8", do="save it as UTF-8 text") from None
     except OSError as problem:
         raise InputError(f"taxonomy file {path} cannot be read", got=problem.strerror, do="name a CSV file") from None
+    return rows_in(text)
+
+
+def rows_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a taxonomy's text, whichever of three signs separates its levels."""
     return max((_split(text, separator) for separator in (";", ",", "\t")), key=_regular)
 
 
@@ -403,6 +408,11 @@ def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, separator: str = 
 
 def hierarchy_text(hierarchy: Hierarchy, *, separator: str = ";") -> str:
     """A hierarchy as the text of such a file."""
+    return rows_text(hierarchy.rows(), separator=separator)
+
+
+def rows_text(rows: Iterable[Sequence[str]], *, separator: str = ";") -> str:
+    """Rows of a hierarchy as the text of such a file."""
     out = io.StringIO(newline="")
-    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(hierarchy.rows())
+    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)
     return out.getvalue()

@@ -44,6 +44,20 @@ class Suspicion(NamedTuple):
     reason: str
 
 
+_SHARED = "hh hhid family famille familia famiglia menage foyer hogar gezin plate kennzeichen vin"
+
+
+def is_of_several(name: str) -> bool:
+    """Whether a number is that of a household, family or vehicle by its name, so that the people of its rows differ."""
+    shared, begins = _SHARED.split(), ("haushalt", "familie", "household")
+    return any(word in shared or word.startswith(begins) for word in words_of(name))
+
+
+def tells_apart(distinct: int, people: int) -> bool:
+    """Whether so many different values tell nearly everybody apart."""
+    return people >= PEOPLE and distinct > DISTINCT * people
+
+
 def suspicion(name: str, values: pa.Array, people: int) -> Suspicion | None:
     """What a column seems to name people by; None where nothing tells that it does.
 
@@ -61,7 +75,7 @@ def suspicion(name: str, values: pa.Array, people: int) -> Suspicion | None:
     if named is not None and _can_be(named, kind, v.texts(known)):
         return Suspicion(named, f"its name is that of {_AN[named]}")
     unique = None
-    if people >= PEOPLE and len(known) > DISTINCT * people:
+    if tells_apart(len(known), people):
         unique = Suspicion("close to unique", f"more than {DISTINCT:.0%} of its values are distinct")
     formed = _formed_like(known, people) if kind == "text" and (unique is None or len(known) < MANY) else None
     if formed is not None or unique is not None:
@@ -88,7 +102,7 @@ _NUMBER = "id nr no num number nummer numero code key pk identifier kennung iden
 # A rule is words that must all stand in the name, and with "=" nothing but them; "a|b" is either. The words are those
 # of English, German, French and Spanish, some of Italian, Portuguese and Dutch; accents and case do not count.
 _RULES: tuple[tuple[Class, str], ...] = (
-    ("e-mail", "email|emails|mail|courriel|correo|emailadresse|mailadresse"),
+    ("e-mail", "email|emails|mail|courriel|correo|emailadresse|mailadresse; posta elettronica"),
     (
         "IP address",
         "=ip; =ip address|addr|adresse|adress|direccion; ipaddress|ipaddr|ipadresse|macaddress; =mac address",
@@ -96,13 +110,14 @@ _RULES: tuple[tuple[Class, str], ...] = (
     (
         "phone",
         "phone|telephone|tel|telefon|telefono|telefone|telefoon|fax|telefonnummer|telefonnr|rufnummer|handy|handynummer|"
-        "mobilnummer|mobiltelefon|movil|celular|cellphone|whatsapp; =mobile|mobil|portable; "
+        "mobilnummer|mobiltelefon|movil|celular|cellulare|cellphone|whatsapp; =mobile|mobil|portable; "
         f"mobile|portable|cell {_NUMBER.replace(' ', '|')}",
     ),
     (
         "social-security number",
         "ssn|nino|dni|nif|nie|nss|curp|cpf|bsn|pesel|insee|nir|personnummer|svnr|steuernummer|steuerid|"
-        "sozialversicherungsnummer|rentenversicherungsnummer|versichertennummer|krankenversicherungsnummer; "
+        "sozialversicherungsnummer|rentenversicherungsnummer|versichertennummer|krankenversicherungsnummer|"
+        "krankenkassennummer; carte vitale; tessera sanitaria; partita iva; "
         "social security; national insurance; securite sociale; num|numero secu; seguridad social; codice fiscale; "
         f"sv|steuer|sozialversicherungs|versicherten|tax|national {_NUMBER.replace(' ', '|')}",
     ),
@@ -130,17 +145,18 @@ _RULES: tuple[tuple[Class, str], ...] = (
         "personalausweis|matrikelnummer|matrikelnr|matricule|matricula|aktenzeichen|fallnummer|fallnr|patientennummer|"
         "patientennr|personalnummer|personalnr|kundennummer|kundennr|mitgliedsnummer|aufnahmenummer|"
         "expediente|nhc|ipp|kennzeichen|vin; =id|uid|identifier|identifiant|identificador|kennung|pid; "
-        "historia clinica; "
+        "historia clinica; cartella clinica; "
         "license|licence|number plate; driver|drivers license|licence; nhs|record|case|chart|dossier|registro|fall|"
-        f"medical|admission|encounter|episode|visit|row|file {_NUMBER.replace(' ', '|')}; "
+        f"cartella|medical|admission|encounter|episode|visit|row|file {_NUMBER.replace(' ', '|')}; "
         f"{_PERSON.replace(' ', '|')} {_NUMBER.replace(' ', '|')}",
     ),
     (
         "name",
         "firstname|lastname|fname|lname|surname|fullname|forename|middlename|givenname|familyname|maidenname|nickname|username|"
-        "vorname|vornamen|nachname|nachnamen|familienname|geburtsname|zuname|rufname|patientenname|prenom|prenoms|"
+        "vorname|vornamen|nachname|nachnamen|familienname|geburtsname|zuname|rufname|patientenname|arztname|prenom|prenoms|"
         "apellido|apellidos|cognome|sobrenome|voornaam|achternaam|initials|initialen; =name|names|nom|noms|nombre|"
-        "nombres|nome|naam; nom famille|naissance|usage|jeune; "
+        "nombres|nome|naam; ansprechpartner; nom famille|naissance|usage|jeune; "
+        "completo|complet|"
         f"first|last|full|given|family|middle|maiden|nick|legal|preferred|voller|{_PERSON.replace(' ', '|')} "
         "name|names|nom|nombre|nome|naam",
     ),

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, counted
+from jali.core.forms import is_finite
 from jali.encoding import values as v
 from jali.encoding.hierarchy import Builder, Hierarchy, Level, Recipe, Step, from_steps, plain
-from jali.errors import HierarchyError
+from jali.errors import HierarchyError, told
 
 Number = int | float | Fraction
 
@@ -252,8 +253,8 @@ def _numbers(values: pa.Array) -> Floats:
 def exact_number(name: str, number: Number) -> Fraction:
     if isinstance(number, np.generic):
         number = number.item()
-    if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
-        raise HierarchyError(f"{name} must be a finite number", got=repr(number))
+    if isinstance(number, bool) or not isinstance(number, (int, float, Fraction)) or not is_finite(number):
+        raise HierarchyError(f"{name} must be a finite number", got=repr(told(number)))
     return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
@@ -293,8 +294,12 @@ class Quantiles(Builder):
     high: Number | None = None
 
     def __post_init__(self) -> None:
-        if not self.parts or any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in self.parts):
-            raise HierarchyError("quantiles() needs whole numbers of at least 2", do="e.g. quantiles(20, 10, 5)")
+        if not self.parts or any(
+            isinstance(n, bool) or not isinstance(n, int) or not 2 <= n < 2**31 for n in self.parts
+        ):
+            raise HierarchyError(
+                "quantiles() needs whole numbers from 2 to 2,147,483,647", do="e.g. quantiles(20, 10, 5)"
+            )
         for finer, coarser in itertools.pairwise(self.parts):
             if coarser >= finer or finer % coarser:
                 do = "begin with the most, e.g. quantiles(20, 10, 5)"

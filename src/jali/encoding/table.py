@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.identifiers import Suspicion, suspicion
 from jali.errors import InputError, nearest, nearest_hidden
 from jali.principles.counts import Sensitive
+
+if TYPE_CHECKING:
+    from jali.encoding.ends import Ends
 
 Role = Literal["quasi", "sensitive", "other", "identifier"]  # the last for pseudonyms
 Domain = Literal["declared", "present"]
@@ -36,6 +39,7 @@ class Column:
     hierarchy: Hierarchy | None = None
     judges_groups: bool = False  # whether a sensitive column is judged by the hierarchy's first level
     missing_is_value: bool = False  # whether promises about a sensitive column count a missing value as one
+    ends: Ends | None = None  # which values intervals and sets may name; None: any
 
     @property
     def kind(self) -> v.Kind:
@@ -56,6 +60,13 @@ class Column:
     def labels(self) -> pa.Array:
         """The values as people read them."""
         return v.texts(self.values)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers, or days, that the values are, nan for the missing one: (values,)."""
+        found = v.numbers(self.values)
+        assert found is not None
+        return found
 
     def mask(self, domain: Domain) -> Bools:
         """Which values the domain has: all where it is declared, else those that occur."""
@@ -156,6 +167,15 @@ class Table:
             )
         return column.hierarchy
 
+    def people_at(self, name: str, level: int) -> Ints:
+        """How many people have a value under each node of a level of a quasi-identifier's hierarchy: (nodes,)."""
+        hierarchy = self.hierarchy(name)
+        nodes, node = len(hierarchy.levels[level]), hierarchy.maps[level][self[name].codes]
+        if self.person is None:
+            return counted(node, self.multiplicity, nodes)
+        pairs = np.unique(self.person.astype(np.int64) * nodes + node)  # somebody can have several values
+        return counted(pairs % nodes, length=nodes)
+
     @cached_property
     def frequencies(self) -> Frequencies:
         """The distinct combinations and their counts, made once."""
@@ -217,7 +237,7 @@ class Table:
         kept = np.flatnonzero(before < rows)
         return self.take(kept, np.minimum(self.multiplicity[kept], rows - before[kept]))
 
-    def take(self, records: Ints, multiplicity: Ints | None) -> Table:
+    def take(self, records: NDArray[np.integer], multiplicity: Ints | None) -> Table:
         """Some of the records; `multiplicity` is the number of rows of each, one by default."""
         return replace(
             self,
@@ -227,6 +247,15 @@ class Table:
             weight=None if self.weight is None else self.weight[records],
             multiplicity=multiplicity,
         )
+
+    def one_by_one(self) -> Table:
+        """The same with one record for each row; what was counted of it is kept."""
+        if self.multiplicity is None:
+            return self
+        record = owners(self.multiplicity).astype(np.int32)
+        made, f = self.take(record, None), self.frequencies
+        made.__dict__["frequencies"] = replace(f, row_combination=f.row_combination[record])
+        return made
 
     def distinct(self) -> Table:
         """The same rows with one record for each distinct one; weights become the mean of the rows it stands for."""

@@ -174,10 +174,10 @@ def require_rows(n: object) -> None:
 
 def kept(store: dict[Key, Value], key: Key, make: Callable[[], Value], most: float = KEPT) -> Value:
     """What was made for a question before, or is made now and kept for the next, in place of the oldest of many."""
-    found = store.get(key)
-    if found is None:
-        found = make()
+    value = store.get(key)
+    if value is None:
+        value = make()
         while len(store) >= most:
             store.pop(next(iter(store)))
-        store[key] = found
-    return found
+        store[key] = value
+    return value

@@ -116,9 +116,9 @@ class BoxEstimate:
         if not chosen:
             return Count(self.total if asked == Constant(True) else 0.0)
         separate = by_column(asked)
-        found = None if separate is None else self._separately(separate)
-        if found is not None:
-            return found
+        answer = None if separate is None else self._separately(separate)
+        if answer is not None:
+            return answer
         boxes = self._project(chosen)
         some = [self.columns[i] for i in chosen]
         own = [tests_of(asked, column.name) for column in some]
@@ -139,12 +139,12 @@ class BoxEstimate:
 
     def _separately(self, separate: Mapping[str, tuple[Condition, ...]]) -> Count | None:
         """The count for a conjunction of conditions on single columns; None where a cell may be anything."""
-        found = self._separate.ask(separate)
-        low, high, value = float(found.sure.sum()), float(found.maybe.sum()), float(found.value.sum())
+        answer = self._separate.ask(separate)
+        low, high, value = float(answer.sure.sum()), float(answer.maybe.sum()), float(answer.value.sum())
         if np.isnan(value):
             return None
-        open_ = np.flatnonzero(found.maybe > found.sure)
-        assumes = found.rests_on(open_) if len(open_) else ()
+        open_ = np.flatnonzero(answer.maybe > answer.sure)
+        assumes = answer.rests_on(open_) if len(open_) else ()
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
 
     # Cells.

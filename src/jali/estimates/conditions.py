@@ -231,7 +231,7 @@ def rests_on(doubts: Sequence[tuple[BoxColumn, Bools, Codes]]) -> tuple[tuple[st
     Of each column that may be doubtful: which of its nodes are, and the boxes' nodes. Often a few boxes rest on all
     that any could: columns that are doubtful, the same for each node, and independent.
     """
-    found: dict[str, None] = {}
+    said: dict[str, None] = {}
     several: Ints | int = 0
     every = len(doubts) > 1
     for column, nodes, here in doubts:
@@ -242,9 +242,9 @@ def rests_on(doubts: Sequence[tuple[BoxColumn, Bools, Codes]]) -> tuple[tuple[st
         several = several + doubtful.astype(np.int64)
         every = every and column.cover.alike
         some = (here[:1] if column.cover.alike else np.unique(here[doubtful])).astype(np.int64)
-        found |= dict.fromkeys(column.cover.assumes(some, column.name))
+        said |= dict.fromkeys(column.cover.assumes(some, column.name))
     together = int(np.max(several, initial=0)) > 1
-    return (*found, INDEPENDENT) if together else tuple(found), every and together
+    return (*said, INDEPENDENT) if together else tuple(said), every and together
 
 
 class Sums(NamedTuple):

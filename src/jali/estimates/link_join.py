@@ -27,6 +27,10 @@ TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 
 
+Known = tuple[Sequence[BoxColumn], NDArray[np.integer]]
+"""What the rows of a side show, each thing once, and which of them each row does."""
+
+
 class Joined(NamedTuple):
     """Pairs of what two sides show, which some link has: the distinct ones of each side, and the mass of each pair."""
 
@@ -46,12 +50,19 @@ class Joined(NamedTuple):
         return BoxEstimate(tuple(replace(c, codes=c.codes[at]) for own, at in sides for c in own), self.mass)
 
 
-def joined(first: Side, second: Side, links: int) -> Joined:
-    """Σ over links of the product of the two amounts, for each distinct pair of what the two sides show."""
-    (left, left_link, left_amount), (right, right_link, right_amount) = (
-        _reduced(side, links) for side in (first, second)
-    )
-    left_key, left_first = combine([(c.codes, c.cover.nodes) for c in left], len(left_link))
+def joined(first: Side, second: Side, links: int, *, known: Known | None = None) -> Joined:
+    """Σ over links of the product of the two amounts, for each distinct pair of what the two sides show.
+
+    `known` says what the rows of the first side show, where that is known and they are distinct and sorted by link.
+    """
+    right, right_link, right_amount = _reduced(second, links)
+    left_key: NDArray[np.integer]
+    if known is None:
+        left, left_link, left_amount = _reduced(first, links)
+        left_key, left_first = combine([(c.codes, c.cover.nodes) for c in left], len(left_link))
+    else:
+        (left, left_key), (_, left_link, left_amount) = known, first
+        left_first = np.arange(len(left[0].codes))
     right_key, right_first = combine([(c.codes, c.cover.nodes) for c in right], len(right_link))
     width = len(right_first)
     begin = np.searchsorted(right_link, np.arange(links + 1))
@@ -68,6 +79,56 @@ def joined(first: Side, second: Side, links: int) -> Joined:
         for columns, distinct in ((left, left_first), (right, right_first))
     )
     return Joined(boxes, values, key, mass)
+
+
+class Shown(NamedTuple):
+    """The first of two linked tables: distinct cells, and pairs of them with links, sorted by link."""
+
+    columns: Sequence[BoxColumn]  # of the cells
+    cell: NDArray[np.integer]  # (pairs,)
+    link: NDArray[np.integer]  # (pairs,)
+    numbers: NDArray[np.integer]  # (pairs,)
+
+
+class Hidden(NamedTuple):
+    """The second: how often each link has each value, sorted by link."""
+
+    columns: Sequence[BoxColumn]  # of the entries
+    link: NDArray[np.integer]  # (entries,)
+    people: NDArray[np.integer]  # (entries,)
+
+
+@dataclass(frozen=True, eq=False)
+class Mass:
+    """How much mass exact cells of all columns of two linked tables have: an estimate that is asked nothing else."""
+
+    pairs: Joined
+
+    @classmethod
+    def of(cls, shown: Shown, hidden: Hidden, scale: Floats | None) -> Mass:
+        """Links are gone through some at a time; `scale` is the weight of a person of each link, by default 1."""
+        value, first = combine([(c.codes, c.cover.nodes) for c in hidden.columns], len(hidden.link))
+        width, cells = len(first), len(shown.columns[0].codes)
+        sums = arrays.SumsByKey(cells * width, dense=TABLED)
+        most = max(1, arrays.AT_ONCE // 4 * (int(hidden.link[-1]) + 1) // max(len(hidden.link), len(shown.link)))
+        for some in arrays.steps(int(hidden.link[-1]) + 1, 1, most):
+            here, there = (
+                slice(*np.searchsorted(each, [some.start, some.stop]).tolist()) for each in (shown.link, hidden.link)
+            )
+            own, theirs = (each.astype(np.int64) - some.start for each in (shown.link[here], hidden.link[there]))
+            count = hidden.people[there].astype(np.float64)
+            start = np.searchsorted(theirs, np.arange(some.stop - some.start + 1))
+            size, at = arrays.runs_of(start, own)
+            amount = shown.numbers[here] / added(theirs, count, some.stop - some.start)[own]
+            amount = amount if scale is None else amount * scale[some][own]
+            key = np.repeat(shown.cell[here].astype(np.int64) * width, size) + value[there][at]
+            sums.add(key, np.repeat(amount, size) * count[at])
+        values = tuple(replace(c, codes=c.codes[first]) for c in hidden.columns)
+        return cls(Joined(tuple(shown.columns), values, *sums.all()))
+
+    def probability(self, cells: pa.Table) -> Floats:
+        """The probability of each cell, given by exact values of all columns: (cells,)."""
+        return mixed_probability(self.pairs, cells)
 
 
 def _summed(pieces: Iterable[tuple[Ints, Floats]], keys: int, entries: int) -> tuple[Ints, Floats]:

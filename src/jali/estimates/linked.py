@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
+from jali.core.arrays import Bools, Floats, Ints, added, owners
+from jali.core.rows import Order
 from jali.cover.cover import DECLARE
 from jali.errors import InputError
 from jali.estimates import link_join
@@ -41,8 +42,9 @@ class LinkedEstimate:
     value_link: Ints  # (entries,)
     count_of: Ints  # (entries,) people of the link who have the values, at least 1
     weight: Floats | None = None  # (links,) of each person; 1 by default
-    rows: NDArray[np.integer] | None = None  # (published rows,) the box of each
+    order: Order | None = None  # of the published rows: the box of each
     called: str = "bucket"  # what a link is, for people
+    cells: tuple[tuple[BoxColumn, ...], NDArray[np.integer]] | None = None  # what boxes show, and which each does
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -62,16 +64,16 @@ class LinkedEstimate:
             raise InputError("links: sensitive cells must be exact values")
 
     @classmethod
-    def from_rows(
-        cls, shown: Sequence[BoxColumn], link: Ints, hidden: Sequence[BoxColumn], value_link: Ints, count_of: Ints,
-        *, weight: Floats | None = None, called: str = "bucket",
+    def of_pairs(  # noqa: PLR0917 - the published tables as they are held
+        cls, shown: Sequence[BoxColumn], cell: NDArray[np.integer], link: NDArray[np.integer], order: Order,
+        hidden: Sequence[BoxColumn], value_link: Ints, count_of: Ints, *, weight: Floats | None = None,
+        called: str = "bucket",
     ) -> LinkedEstimate:  # fmt: skip
-        """The estimate of two published tables: `shown` and `link` row by row, reduced to the distinct ones."""
-        keys = [(column.codes, column.cover.nodes) for column in shown]
-        number, first = combine([*keys, (link, int(link.max(initial=0)) + 1)], len(link))
-        boxes = tuple(replace(column, codes=column.codes[first]) for column in shown)
-        people = counted(number, length=len(first))
-        return cls(boxes, link[first], people, tuple(hidden), value_link, count_of, weight, number, called)
+        """The estimate of two published tables: distinct pairs of cells, which `shown` has, and links."""
+        boxes = tuple(replace(column, codes=column.codes[cell]) for column in shown)
+        links, people = (each.astype(np.int64, copy=False) for each in (link, order.numbers))
+        made = cls(boxes, links, people, tuple(hidden), value_link, count_of, weight, order, called)
+        return replace(made, cells=(tuple(shown), cell))
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.columns)
@@ -299,10 +301,12 @@ class LinkedEstimate:
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
         scale = self._scale / self.size
+        whole = None if self.cells is None or len(first) < len(self.shown) else self.cells
         return link_join.joined(
             (first, self.link, self.people * scale[self.link]),
             (second, self.value_link, self.count_of.astype(np.float64)),
             len(self.size),
+            known=whole,
         )
 
     def probability(self, cells: Any) -> Floats:
@@ -328,7 +332,7 @@ class LinkedEstimate:
         random = generator(seed)
         if n is None:
             boxes: NDArray[np.integer] = owners(self.people.astype(np.int64))
-            boxes = boxes if self.rows is None else self.rows
+            boxes = boxes if self.order is None else self.order.of
             link = self.link[boxes]
             entry = link_join.shuffled_within(self.value_link, self.count_of, link, random.permutation(len(link)))
         else:

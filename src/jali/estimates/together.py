@@ -52,7 +52,7 @@ def sizes(cover: Cover) -> Floats:
 def _spanned(cover: Cover) -> bool:
     """Whether every node is an interval of whole numbers, or the missing value."""
     missing = np.arange(cover.nodes) == (-1 if cover.missing is None else cover.missing)
-    return cover.whole and cover.guessed is None and bool((~np.isnan(cover.low) | missing).all())
+    return cover.whole and cover.guessed is None and not cover.open and bool((~np.isnan(cover.low) | missing).all())
 
 
 def _of_intervals(one: Cover, two: Cover) -> Met:
@@ -225,14 +225,14 @@ def together(parts: Sequence[Part]) -> Together | None:
     if not isinstance(first, LinkedEstimate):
         return None
     columns = {c.name: (c.cover, c.codes.astype(np.int64)) for c in first.shown}
-    found = _Tuples(first.link, columns, {0: np.arange(len(first.link))})
+    tuples = _Tuples(first.link, columns, {0: np.arange(len(first.link))})
     for at, part in enumerate(parts[1:], 1):
         weighted = isinstance(part, BoxEstimate) and first.weight is not None
-        found = (None if weighted else _joined(found, at, part, len(first.size))) or found
-    if len(found.box) == 1:
+        tuples = (None if weighted else _joined(tuples, at, part, len(first.size))) or tuples
+    if len(tuples.box) == 1:
         return None
-    mass = _fitted(found, parts)
-    return None if mass is None else Together(_estimate(first, found, mass), tuple(found.box))
+    mass = _fitted(tuples, parts)
+    return None if mass is None else Together(_estimate(first, tuples, mass), tuple(tuples.box))
 
 
 def _joined(tuples: _Tuples, at: int, part: Part, links: int) -> _Tuples | None:
@@ -324,4 +324,4 @@ def _estimate(first: LinkedEstimate, tuples: _Tuples, mass: Floats) -> LinkedEst
     people = added(number, mass, len(example))
     kept = people > 0  # fitting may bring a tuple that nobody can be in down to nothing
     shown = tuple(replace(column, codes=column.codes[kept]) for column in shown)
-    return replace(first, shown=shown, link=tuples.link[example][kept], people=people[kept], rows=None)
+    return replace(first, shown=shown, link=tuples.link[example][kept], people=people[kept], order=None, cells=None)

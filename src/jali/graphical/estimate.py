@@ -66,11 +66,11 @@ class Fitted:
 
     def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
         """Node codes of people drawn from it: (people, attributes)."""
-        found = np.zeros((people, len(self.shown.levels)), dtype=np.int32)
+        codes = np.zeros((people, len(self.shown.levels)), dtype=np.int32)
         cell = random.choice(len(self._mass), size=people, p=self._mass / self._mass.sum())
         for axis, i in enumerate(self.shown.attributes):
-            found[:, i] = self._at[axis][cell]
-        return found
+            codes[:, i] = self._at[axis][cell]
+        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,9 @@ class MaxEntropyEstimate:
 
     def _joint(self, chosen: Sequence[int], readings: Mapping[int, Reading]) -> Joint:
         """The joint distribution, with columns that no marginal has as independent of all."""
-        found = self.distribution.joint({i: readings[i] for i in chosen if self._has(i)})
-        codes = dict(zip([i for i in chosen if self._has(i)], found.codes, strict=True))
-        mass = found.mass
+        shown = self.distribution.joint({i: readings[i] for i in chosen if self._has(i)})
+        codes = dict(zip([i for i in chosen if self._has(i)], shown.codes, strict=True))
+        mass = shown.mass
         for i in chosen:
             if not self._has(i):
                 some = readings[i]
@@ -126,11 +126,11 @@ class MaxEntropyEstimate:
 
     def _boxes(self, chosen: Sequence[int]) -> BoxEstimate:
         """The joint of some columns as boxes, each with its expected number of people."""
-        found = self._joint(chosen, {i: Reading.node(self.columns[i].cover.nodes) for i in chosen})
+        joint = self._joint(chosen, {i: Reading.node(self.columns[i].cover.nodes) for i in chosen})
         some = [self.columns[i] for i in chosen]
-        parts = zip(some, found.codes, strict=True)
+        parts = zip(some, joint.codes, strict=True)
         return BoxEstimate(
-            tuple(BoxColumn(c.name, c.kind, c.role, c.cover, own) for c, own in parts), found.mass * self.total
+            tuple(BoxColumn(c.name, c.kind, c.role, c.cover, own) for c, own in parts), joint.mass * self.total
         )
 
     # Counting.
@@ -157,9 +157,9 @@ class MaxEntropyEstimate:
         for i in chosen:
             if np.isnan(shares[i]).any():
                 raise undetermined([self.columns[i].name], low, high, do=DECLARE)
-        found = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
+        joint = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
         itself = {i: np.eye(len(patterns.truth), dtype=np.bool_) for i, patterns in judged.items()}
-        value = float(found.mass @ _expanded(asked, own, judged, itself, found.codes)[0]) * self.total
+        value = float(joint.mass @ _expanded(asked, own, judged, itself, joint.codes)[0]) * self.total
         return Count(min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged))
 
     def _bounds(
@@ -213,18 +213,18 @@ class MaxEntropyEstimate:
 
     def _occurs(self, i: int) -> Bools:
         """Which nodes of a column's finest level somebody has: (nodes,)."""
-        found = np.zeros(self.columns[i].cover.nodes, dtype=bool)
+        occurs = np.zeros(self.columns[i].cover.nodes, dtype=bool)
         own = self.distribution.shown.only((i,))
-        found[self.cache.counts(own).cells[:, 0] if self._has(i) else 0] = True
-        return found
+        occurs[self.cache.counts(own).cells[:, 0] if self._has(i) else 0] = True
+        return occurs
 
     def _assumed(self, chosen: Sequence[int], judged: Mapping[int, Patterns]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        said: dict[str, None] = {}
         for i in chosen:
             doubtful = np.flatnonzero((judged[i].possible.sum(axis=0) > 1) & self._occurs(i))
             if len(doubtful):
-                found |= dict.fromkeys(self.columns[i].cover.assumes(doubtful, self.columns[i].name))
-        return (*found, BEYOND) if len(chosen) > 1 else tuple(found)
+                said |= dict.fromkeys(self.columns[i].cover.assumes(doubtful, self.columns[i].name))
+        return (*said, BEYOND) if len(chosen) > 1 else tuple(said)
 
     # Cells.
 

@@ -21,17 +21,17 @@ def bits(mask: Mask) -> Iterator[int]:
 
 def largest(masks: Iterable[Mask]) -> tuple[Mask, ...]:
     """The sets that no other one contains, each once, in their order; the empty set only where it is alone."""
-    found = list(dict.fromkeys(masks))
-    return tuple(m for m in found if not any(m != other and m & other == m for other in found))
+    distinct = list(dict.fromkeys(masks))
+    return tuple(m for m in distinct if not any(m != other and m & other == m for other in distinct))
 
 
 def interaction(masks: Iterable[Mask], width: int) -> Neighbours:
     """The interaction graph: an edge between any two vertices that stand together in some marginal."""
-    found = [0] * width
+    neighbours = [0] * width
     for mask in masks:
         for vertex in bits(mask):
-            found[vertex] |= mask
-    return tuple(found)
+            neighbours[vertex] |= mask
+    return tuple(neighbours)
 
 
 def edge(graph: Neighbours, u: int, v: int) -> bool:

@@ -81,11 +81,11 @@ class Network:
     @cached_property
     def owner(self) -> tuple[int, ...]:
         """The first marginal that shows each attribute at its finest level; -1 where none has it."""
-        found = []
+        owners = []
         for i, level in enumerate(self.shown.levels):
             levels = [marginal.levels[i] for marginal in self.tree.marginals]
-            found.append(-1 if level == ABSENT else levels.index(level))
-        return tuple(found)
+            owners.append(-1 if level == ABSENT else levels.index(level))
+        return tuple(owners)
 
     def joint(self, asked: Mapping[int, Reading]) -> Joint:
         """The joint distribution of what is read of these attributes, each shown by some marginal, in their order."""
@@ -129,7 +129,7 @@ class Network:
 
     def draw(self, people: int, random: np.random.Generator) -> NDArray[np.int32]:
         """People drawn by walking the tree from its root: node codes at the finest levels, (people, attributes)."""
-        found = np.zeros((people, len(self.shown.levels)), dtype=np.int32)
+        codes = np.zeros((people, len(self.shown.levels)), dtype=np.int32)
         chosen: list[Ints] = []
         for at, counts in enumerate(self.counts):
             key = self._below[at]
@@ -143,8 +143,8 @@ class Network:
             chosen.append(order[np.searchsorted(upto, place, side="right")])
             for i in counts.marginal.attributes:
                 if self.owner[i] == at:
-                    found[:, i] = counts.column(i)[chosen[-1]]
-        return found
+                    codes[:, i] = counts.column(i)[chosen[-1]]
+        return codes
 
 
 def _spread(start: Ints, node: NDArray[np.integer]) -> tuple[Ints, Ints]:
@@ -193,7 +193,7 @@ def grouped(cache: Cache, marginals: Sequence[Marginal], alike: Mapping[int, NDA
 
     `alike` gives each node of an asked attribute, at its finest level, a row: (nodes, …).
     """
-    found: dict[int, Ints] = {}
+    groups: dict[int, Ints] = {}
     shown = finest(marginals)
     for i in shown.attributes:
         attribute = cache.domain.attributes[i]
@@ -202,8 +202,8 @@ def grouped(cache: Cache, marginals: Sequence[Marginal], alike: Mapping[int, NDA
         tied = upward(attribute, levels[0], levels[1])[nodes] if len(levels) > 1 else np.zeros(len(nodes), np.int64)
         rows = alike[i] if i in alike else np.zeros((len(nodes), 0))
         key = np.column_stack([tied, rows.astype(np.int64)])
-        found[i] = np.unique(key, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return found
+        groups[i] = np.unique(key, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return groups
 
 
 def joint_cells(cache: Cache, marginals: Sequence[Marginal], groups: Groups) -> JointCells | None:

@@ -114,15 +114,15 @@ class Domain:
 
     def marginal(self, levels: Mapping[str, int]) -> Marginal:
         """The marginal that has these attributes at these levels; a level that is the root counts as absent."""
-        found = [ABSENT] * len(self.attributes)
+        chosen = [ABSENT] * len(self.attributes)
         for name, level in levels.items():
             if name not in self.names:
                 raise InputError(f'no quasi-identifier or sensitive column "{name}"', do=nearest(str(name), self.names))
             at = self.names.index(name)
-            found[at] = _checked(self.attributes[at], level)
-        if all(level == ABSENT for level in found):
+            chosen[at] = _checked(self.attributes[at], level)
+        if all(level == ABSENT for level in chosen):
             raise InputError("a marginal needs at least one column below its root", got=str(dict(levels)))
-        return Marginal(tuple(found))
+        return Marginal(tuple(chosen))
 
     def shape(self, marginal: Marginal) -> tuple[int, ...]:
         """How many nodes each attribute of a marginal has at its level."""
@@ -134,10 +134,10 @@ class Domain:
 
     def mask(self, marginal: Marginal) -> int:
         """The marginal as a set of induced attributes: bit offset + r of an attribute whose resolution is above r."""
-        found = 0
+        mask = 0
         for attribute, level, offset in zip(self.attributes, marginal.levels, self.offsets, strict=True):
-            found |= ((1 << attribute.resolution(level)) - 1) << offset
-        return found
+            mask |= ((1 << attribute.resolution(level)) - 1) << offset
+        return mask
 
     def of_mask(self, mask: int) -> Marginal:
         """The marginal of a set of induced attributes that holds prefixes of chains only."""
@@ -195,10 +195,10 @@ class Cache:
             raise InputError("marginals count rows: the table names persons", do=do)
         if table.weight is not None:
             raise InputError("marginals count rows: the table names weights", do="read it without weights")
-        found = table.frequencies
-        codes = np.hstack([found.codes[found.combination], found.joint[found.value]]).astype(np.int32)
+        f = table.frequencies
+        codes = np.hstack([f.codes[f.combination], f.joint[f.value]]).astype(np.int32)
         every = Marginal((0,) * codes.shape[1])
-        return cls(Domain.of(table), (MarginalCounts(every, codes, found.rows, np.arange(len(codes), dtype=np.int32)),))
+        return cls(Domain.of(table), (MarginalCounts(every, codes, f.rows, np.arange(len(codes), dtype=np.int32)),))
 
     @property
     def total(self) -> int:
@@ -207,16 +207,16 @@ class Cache:
 
     def counts(self, marginal: Marginal) -> MarginalCounts:
         """The marginal's cells and counts."""
-        found = self._kept.get(marginal.levels)
-        if found is None:
+        counts = self._kept.get(marginal.levels)
+        if counts is None:
             source = next((one for one in self.sources if marginal.within(one.marginal)), None)
             if source is None:
                 raise InputError("no published marginal has these columns together at these levels")
             every = np.arange(len(source.n), dtype=np.int32)
             same = source.marginal == marginal  # then its cells stand in their order already
-            found = replace(source, cell_of_combination=every) if same else aggregated(self.domain, source, marginal)
-            self._kept[marginal.levels] = found
-        return found
+            counts = replace(source, cell_of_combination=every) if same else aggregated(self.domain, source, marginal)
+            self._kept[marginal.levels] = counts
+        return counts
 
     def table(self, marginal: Marginal) -> Ints:
         """The marginal's counts with its empty cells: (nodes, nodes, …), an axis for each attribute that it has."""
@@ -226,12 +226,12 @@ class Cache:
 
     def entropy(self, marginal: Marginal) -> float:
         """The entropy of the marginal in nats: H = log N − Σ n log n / N."""
-        found = self._entropies.get(marginal.levels)
-        if found is None:
+        entropy = self._entropies.get(marginal.levels)
+        if entropy is None:
             n = self.counts(marginal).n
-            found = float(np.log(self.total) - n @ np.log(n) / self.total)
-            self._entropies[marginal.levels] = found
-        return found
+            entropy = float(np.log(self.total) - n @ np.log(n) / self.total)
+            self._entropies[marginal.levels] = entropy
+        return entropy
 
 
 def aggregated(domain: Domain, source: MarginalCounts, marginal: Marginal) -> MarginalCounts:
@@ -257,8 +257,8 @@ def upward(attribute: Attribute, below: int, above: int) -> NDArray[np.int32]:
 
 def maximal(marginals: Iterable[Marginal]) -> tuple[Marginal, ...]:
     """The marginals that no other one contains, each once, in their order."""
-    found = list(dict.fromkeys(marginals))
-    return tuple(m for m in found if not any(m != other and m.within(other) for other in found))
+    distinct = list(dict.fromkeys(marginals))
+    return tuple(m for m in distinct if not any(m != other and m.within(other) for other in distinct))
 
 
 def _chain(table: Table, column: Column) -> Attribute:

@@ -35,11 +35,11 @@ class Tree:
 
 def tree_of(domain: Domain, marginals: Iterable[Marginal]) -> Tree | None:
     """The junction tree of the largest of these marginals, or None where they are not decomposable."""
-    found = junction_tree([domain.mask(marginal) for marginal in marginals])
-    if found is None:
+    tree = junction_tree([domain.mask(marginal) for marginal in marginals])
+    if tree is None:
         return None
-    cliques, separators = (tuple(map(domain.of_mask, masks)) for masks in (found.cliques, found.separator))
-    return Tree(cliques, found.parent, separators)
+    cliques, separators = (tuple(map(domain.of_mask, masks)) for masks in (tree.cliques, tree.separator))
+    return Tree(cliques, tree.parent, separators)
 
 
 def finest(marginals: Sequence[Marginal]) -> Marginal:
@@ -49,22 +49,22 @@ def finest(marginals: Sequence[Marginal]) -> Marginal:
 
 def log_probability(cache: Cache, tree: Tree, cells: NDArray[np.integer]) -> Floats:
     """log q at cells given by the codes of exact values: (cells,); −∞ where a marginal has nobody."""
-    found = log_shown(cache, tree, cells)
+    logs = log_shown(cache, tree, cells)
     for i, level in enumerate(finest(tree.marginals).levels):
         if (cache.domain.attributes[i].node_sizes(level) > 1).any():  # else nothing is spread
-            found -= np.log(_size(cache.domain, i, level, cells))
-    return found
+            logs -= np.log(_size(cache.domain, i, level, cells))
+    return logs
 
 
 def log_shown(cache: Cache, tree: Tree, cells: NDArray[np.integer]) -> Floats:
     """The log-probability of what the marginals show of each cell, before it is spread over its values: (cells,)."""
-    found = np.full(len(cells), -np.log(cache.total))
+    logs = np.full(len(cells), -np.log(cache.total))
     columns = np.ascontiguousarray(cells.T)
     for marginal in tree.marginals:
-        found += _log_at(cache, marginal, columns, empty=-np.inf)
+        logs += _log_at(cache, marginal, columns, empty=-np.inf)
     for separator in tree.separators[1:]:
-        found -= _log_at(cache, separator, columns, empty=0.0)  # nobody there: the clique is empty too
-    return found
+        logs -= _log_at(cache, separator, columns, empty=0.0)  # nobody there: the clique is empty too
+    return logs
 
 
 def _log_at(cache: Cache, marginal: Marginal, columns: NDArray[np.integer], *, empty: float) -> Floats:
@@ -85,16 +85,16 @@ def _log_at(cache: Cache, marginal: Marginal, columns: NDArray[np.integer], *, e
         both = [(np.concatenate([c, a]), n) for c, a, n in zip(counts.cells.T, here, nodes, strict=True)]
         number, first = combine(both, known + asked)
         own[:], at[:], space = number[:known], number[known:], len(first)
-    found = np.full(space, empty)
-    found[own] = np.log(counts.n)
-    return found.take(at)
+    logs = np.full(space, empty)
+    logs[own] = np.log(counts.n)
+    return logs.take(at)
 
 
 def _size(domain: Domain, i: int, level: int, cells: NDArray[np.integer]) -> Floats:
     attribute = domain.attributes[i]
     node = np.zeros(len(cells), dtype=np.int64) if level == ABSENT else attribute.maps[level][cells[:, i]]
-    found: Floats = np.maximum(attribute.node_sizes(level), 1).astype(np.float64)[node]
-    return found
+    sizes: Floats = np.maximum(attribute.node_sizes(level), 1).astype(np.float64)[node]
+    return sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +136,10 @@ class Divergence:
 
     def entropy(self, mask: Mask) -> float:
         """The entropy of the marginal with these induced attributes."""
-        found = self._entropies.get(mask)
-        if found is None:
-            found = self._entropies[mask] = self.cache.entropy(self.cache.domain.of_mask(mask)) if mask else 0.0
-        return found
+        entropy = self._entropies.get(mask)
+        if entropy is None:
+            entropy = self._entropies[mask] = self.cache.entropy(self.cache.domain.of_mask(mask)) if mask else 0.0
+        return entropy
 
     def kl(self, masks: Sequence[Mask]) -> float | None:
         """The divergence of a collection of sets of induced attributes; None where it is not decomposable."""
@@ -149,13 +149,13 @@ class Divergence:
     def of_tree(self, tree: JunctionTree) -> float:
         """The divergence of the collection with this junction tree."""
         shown = 0
-        found = -self.own
+        kl = -self.own
         for clique, separator in zip(tree.cliques, tree.separator, strict=True):
             shown |= clique
-            found += self.entropy(clique) - self.entropy(separator)
+            kl += self.entropy(clique) - self.entropy(separator)
         for (offset, chain), means in zip(self._chains, self.spreads, strict=True):
-            found += means[(shown >> offset & chain).bit_count()]
-        return max(found, 0.0)
+            kl += means[(shown >> offset & chain).bit_count()]
+        return max(kl, 0.0)
 
 
 LARGEST = 1 << 24
@@ -188,12 +188,12 @@ class _Constraint:
 
     def reach(self, p: Floats) -> tuple[Floats, float]:
         """What p must be multiplied by to meet the marginal, and how far from it p is."""
-        found = p.sum(axis=self.summed)
+        sums = p.sum(axis=self.summed)
         for axis, step in self.maps:
             into = np.equal.outer(np.arange(self.share.shape[axis]), step).astype(np.float64)
-            found = np.moveaxis(np.tensordot(into, found, axes=(1, axis)), 0, axis)
-        gap = float(abs(found - self.share).max())
-        ratio = np.divide(self.share, found, out=np.zeros_like(found), where=found > 0)
+            sums = np.moveaxis(np.tensordot(into, sums, axes=(1, axis)), 0, axis)
+        gap = float(abs(sums - self.share).max())
+        ratio = np.divide(self.share, sums, out=np.zeros_like(sums), where=sums > 0)
         for axis, step in self.maps:
             ratio = ratio.take(step, axis=axis)
         return np.expand_dims(ratio, self.summed), gap
@@ -250,10 +250,10 @@ def _can_be_filled(cache: Cache, marginals: Sequence[Marginal], shown: Marginal,
     known = Sums(
         2 * cells + 1, np.concatenate(row), np.concatenate(unknown), low, high, np.concatenate(weight), most, False
     )
-    found = known.best(np.concatenate([np.zeros(cells), np.ones(cells), [0.0]]))
-    if found is None or found.x is None:
+    best = known.best(np.concatenate([np.zeros(cells), np.ones(cells), [0.0]]))
+    if best is None or best.x is None:
         return np.ones(shape, dtype=bool)
-    filled: Bools = (found.x[cells : 2 * cells] > 0.5).reshape(shape)
+    filled: Bools = (best.x[cells : 2 * cells] > 0.5).reshape(shape)
     return filled
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jali.core.progress import Step
 from jali.errors import InfeasibleError, InputError
-from jali.graphical.graph import Mask, Model
+from jali.graphical.graph import Mask, Model, largest
 from jali.graphical.marginal import Marginal
 from jali.graphical.maxent import Divergence
 from jali.graphical.privacy.privacy import Checker, Verdict
@@ -97,12 +97,12 @@ class Problem:
     def safe(self, masks: Sequence[Mask]) -> bool:
         """Whether a collection keeps every promise."""
         key = frozenset(masks)
-        found = self._safe.get(key)
-        if found is None:
-            found = self._safe[key] = self.verdict(masks).holds
-            if found and self.allowed(masks):
+        safe = self._safe.get(key)
+        if safe is None:
+            safe = self._safe[key] = self.verdict(masks).holds
+            if safe and self.allowed(masks):
                 self._keep(tuple(masks))
-        return found
+        return safe
 
     def _keep(self, masks: Collection) -> None:
         """Remember the best of the safe collections: at any time a search can be stopped with it."""
@@ -224,7 +224,7 @@ def greedy(problem: Problem) -> Collection:
     best = completed(problem, start, candidates)
     best = exchanged(problem, best, candidates)
     if not problem.base:
-        for seed in _finest(candidates):
+        for seed in largest(candidates):
             if problem.late:
                 break
             if problem.allowed((seed,)):
@@ -277,11 +277,6 @@ def _better(problem: Problem, best: Collection, other: Collection) -> Collection
     if not best or not other:
         return best or other
     return other if problem.cost(other) < problem.cost(best) - 1e-12 else best
-
-
-def _finest(candidates: Iterable[Mask]) -> list[Mask]:
-    every = list(candidates)
-    return [mask for mask in every if not any(mask != other and mask & other == mask for other in every)]
 
 
 # -- walk --------------------------------------------------------------------------------------------------------

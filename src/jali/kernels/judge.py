@@ -95,15 +95,15 @@ def holds(work: Work, desk: Desk, n: Ints, size: int) -> bool:  # noqa: PLR0912 
             if size < p:
                 return False
             continue
-        if kind == SAFETY:
-            if not safe_alone(n[c], seen[c, : kinds[c]], size, work.rule[L, r], work.bound[r], p, q):
-                return False
-            continue
         unknown, known = work.rule[UNKNOWN, r], size
         if unknown >= 0:
             for i in range(kinds[c]):  # what was not seen in this group may still be there from another
                 known -= n[c, unknown] if seen[c, i] == unknown else 0
         if known == 0:
+            continue
+        if kind == SAFETY:
+            if not safe_alone(n[c], seen[c, : kinds[c]], unknown, known, work.rule[L, r], work.bound[r], p, q):
+                return False
             continue
         distinct, largest, moved, surprise = 0, 0, 0, 0.0
         table = work.reference[c].sum() if kind == CLOSENESS else 0

@@ -6,28 +6,22 @@
 
 from __future__ import annotations
 
-from math import exp, log
-
-import numpy as np
-
 from jali.core.arrays import Floats, Ints
 from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, judge_entries
+from jali.kernels.prices import FEW_CELLS, at_least, costs, kl_alone, least_kl, price
 
 # isort: off
 from jali.kernels.tallies import (
-    AREA, AT, AVERAGE, BEGIN, BUDGET, CHECKED, DISCERNIBILITY, DISTINCT, ENTRIES, FOUND, FROM, GROUPS, HEIGHT, KEY,
-    KL, LEAST, LENGTH, LOSS, MASK, METRIC, NODE, OWN, PEOPLE, ROWS, SEEN_NODE, SET, SHIFT, SIZE, SIZES_ALONE, STATE,
-    STEP, TOP, VALUE, WAITING, WORKED, Ground, Room, count_gone, kl_alone, level_of, log_area, mean_log_area,
-    roll_up, rolled, rows_lost, source_of, tally_of, too_few,
+    AT, BEGIN, BUDGET, CHECKED, DISTINCT, ENTRIES, FOUND, FROM, GROUPS, HEIGHT, KL, LEAST, LEFT_OVER, LENGTH, LOSS,
+    METRIC, PEOPLE, SEEN_NODE, SET, SIZE, SIZES_ALONE, SLACK, STATE, STEP, TAKEN, TOP, USED, VALUE, WAITING, WORKED,
+    Ground, Room, cells_of, count_gone, level_of, roll_up, rows_lost, source_of, tally_of, too_few,
 )  # fmt: skip
 # isort: on
 
 HOLDS, FAILS = 1, 2
 NEW, LOOK, ASK = range(3)
 DONE, MORE = -1, -2
-TIE = 1e-10
-"""Costs that differ by less are priced again, exactly as everywhere else."""
 
 
 # -- judging ------------------------------------------------------------------------------------------------------
@@ -62,7 +56,27 @@ def _holds_everywhere(ground: Ground, room: Room, work: Work, desk: Desk, node: 
         return False
     if ground.option[SIZES_ALONE]:
         return True
+    if 4 * room.counter[LEFT_OVER] > 3 * room.counter[TAKEN]:  # values of finer nodes that are hardly fewer are no help
+        source = source_of(ground, room, node, True)
+        groups = roll_up(ground, room, source, node)
+        if groups * room.joint.shape[1] <= FEW_CELLS:
+            return _hold(ground, room, work, desk, cells_of(room, source, groups), groups)
     return _flag(ground, room, work, desk, tally_of(ground, room, node, True), True, 0) == 0
+
+
+@inner
+def _hold(ground: Ground, room: Room, work: Work, desk: Desk, cells: Ints, groups: int) -> bool:
+    """Whether the groups that were just rolled up, with these people of each value, keep every promise."""
+    values, people, every, begin = room.union[VALUE], room.union[PEOPLE], room.joint.shape[1], room.counter[USED]
+    for g in range(groups):
+        kinds = 0
+        for v in range(every):
+            if cells[g * every + v]:
+                values[kinds], people[kinds] = v, cells[g * every + v]
+                kinds += 1
+        if not judge_entries(ground.judged, work, desk, values[:kinds], people[:kinds], room.group[SIZE, begin + g]):
+            return False
+    return True
 
 
 # -- the frontier -------------------------------------------------------------------------------------------------
@@ -127,102 +141,24 @@ def _bisect(ground: Ground, room: Room, work: Work, desk: Desk, node: int, exact
 
 
 @outer
-def decide_all(ground: Ground, room: Room, work: Work, desk: Desk, order: Ints, most: int) -> int:
-    """Decide nodes in this order, lowest first, for about `most` visits of groups: DONE, or MORE remain."""
+def decide_all(ground: Ground, room: Room, work: Work, desk: Desk, nodes: Ints, most: int, cost: Floats) -> int:
+    """Decide nodes in this order, lowest first, for about `most` visits of groups: DONE, or MORE remain.
+
+    Where `cost` has room for the nodes they are priced instead: the machine code of a second kernel would take longer
+    to load than most searches take.
+    """
+    if len(cost):
+        costs(ground, room, nodes, cost)
+        return DONE
     room.counter[WORKED] = 0
-    while room.counter[AT] < len(order):
-        node = order[room.counter[AT]]
+    while room.counter[AT] < len(nodes):
+        node = nodes[room.counter[AT]]
         if not room.node[STATE, node]:
             if room.counter[WORKED] > most:
                 return MORE
             _bisect(ground, room, work, desk, node, True)
         room.counter[AT] += 1
     return DONE
-
-
-# -- costs --------------------------------------------------------------------------------------------------------
-
-
-@inner
-def _at_least(ground: Ground, room: Room, node: int) -> float:
-    """What a node costs at the least; by KL-divergence what its values add is that of a finer node."""
-    metric = ground.option[METRIC]
-    columns, rows = ground.lattice.shape[1], float(ground.option[ROWS])
-    if metric in (HEIGHT, LOSS):
-        height, product = 0.0, 1.0
-        for c in range(columns):
-            height += level_of(ground.lattice, node, c)
-            product *= 1.0 + ground.mean[0, c, level_of(ground.lattice, node, c)]
-        return height if metric == HEIGHT else product ** (1.0 / columns) - 1.0
-    tally = tally_of(ground, room, node, False)
-    begin, groups, total = room.kept[BEGIN, tally], room.kept[GROUPS, tally], 0.0
-    if metric == AVERAGE:
-        return rows / groups
-    if metric == DISCERNIBILITY:
-        for at in range(begin, begin + groups):
-            total += float(room.group[SIZE, at]) * float(room.group[SIZE, at])
-        return total
-    for at in range(begin, begin + groups):
-        total += room.group[SIZE, at] * log(float(room.group[SIZE, at]))
-    return mean_log_area(ground, node) - total / rows
-
-
-@inner
-def _least_kl(ground: Ground, room: Room, tally: int) -> float:
-    """The KL-divergence of a node when nothing is suppressed, which is the least."""
-    rows, total, begin = float(ground.option[ROWS]), 0.0, room.kept[ENTRIES, tally]
-    for e in range(begin, begin + room.kept[LENGTH, tally]):
-        total += room.entry[PEOPLE, e] * log(float(room.entry[PEOPLE, e]))
-    return ground.term[OWN] + log(rows) - total / rows + mean_log_area(ground, room.kept[NODE, tally])
-
-
-@inner
-def _price(ground: Ground, room: Room, tally: int, gone: int) -> float:
-    """What a node costs when the groups that are flagged in `room.number[1]` are suppressed, `gone` rows in all."""
-    metric, node = ground.option[METRIC], room.kept[NODE, tally]
-    if gone == 0 or metric == HEIGHT:
-        return _least_kl(ground, room, tally) if metric == KL else _at_least(ground, room, node)
-    begin, groups, hidden = room.kept[BEGIN, tally], room.kept[GROUPS, tally], room.number[1]
-    if metric == KL:
-        return _price_kl(ground, room, tally)
-    if metric == LOSS:
-        return _price_loss(ground, room, tally)
-    total, shown = float(gone) * float(ground.option[ROWS]), 0
-    for g in range(groups):
-        if not hidden[g]:
-            shown += 1
-            total += float(room.group[SIZE, begin + g]) * float(room.group[SIZE, begin + g])
-    return total if metric == DISCERNIBILITY else ground.option[ROWS] / (shown + 1)
-
-
-@inner
-def _price_loss(ground: Ground, room: Room, tally: int) -> float:
-    node, begin, product, columns = room.kept[NODE, tally], room.kept[BEGIN, tally], 1.0, ground.lattice.shape[1]
-    for c in range(columns):
-        level = level_of(ground.lattice, node, c)
-        shift, mask, spot = ground.lattice[SHIFT, c], ground.lattice[MASK, c], ground.spot[c, level]
-        every, more = ground.covered[0, ground.spot[c, ground.lattice[TOP, c]]], 0.0
-        for g in range(room.kept[GROUPS, tally]):
-            if room.number[1, g]:
-                code = room.group[KEY, begin + g] >> shift & mask
-                more += room.group[SIZE, begin + g] * (every - ground.covered[0, spot + code])
-        product *= 1.0 + ground.mean[0, c, level] + more / ground.option[ROWS] / max(every - 1.0, 1.0)
-    return product ** (1.0 / columns) - 1.0
-
-
-@inner
-def _price_kl(ground: Ground, room: Room, tally: int) -> float:
-    """Each row is spread evenly over its box; suppressed rows over everything, so they add to every box."""
-    begin, groups, hidden, gone = room.kept[BEGIN, tally], room.kept[GROUPS, tally], room.number[1], room.joint[1]
-    count_gone(room, tally)
-    everywhere, total, rows = exp(-ground.term[AREA]), 0.0, float(ground.option[ROWS])
-    start, values, people = room.group[FROM, begin : begin + groups], room.entry[VALUE], room.entry[PEOPLE]
-    last = room.kept[ENTRIES, tally] + room.kept[LENGTH, tally]
-    for g in range(groups):
-        inside = 0.0 if hidden[g] else exp(-log_area(ground, room.kept[NODE, tally], room.group[KEY, begin + g]))
-        for e in range(start[g], start[g + 1] if g + 1 < groups else last):
-            total += people[e] * log(people[e] * inside + gone[values[e]] * everywhere)
-    return ground.term[OWN] + log(rows) - total / rows
 
 
 # -- the best node under a budget of suppressed rows --------------------------------------------------------------
@@ -268,7 +204,7 @@ def _expand(ground: Ground, room: Room, node: int, bound: float) -> None:
                 room.node[SEEN_NODE, above] = 1
                 metric, own = ground.option[METRIC], 0.0
                 if metric in (HEIGHT, LOSS):
-                    own = _at_least(ground, room, above)
+                    own = at_least(ground, room, above)
                 elif metric == KL:
                     own = kl_alone(ground, above)
                 _push(room, max(own, bound), above, NEW)
@@ -278,11 +214,11 @@ def _expand(ground: Ground, room: Room, node: int, bound: float) -> None:
 def propose(ground: Ground, room: Room, node: int, cost: float, gone: int) -> None:
     """Remember a node that costs no more than the best; where costs are exact, ties go to fewer suppressed rows."""
     best, found = room.cost[-1], room.counter[FOUND]
-    if cost > best + TIE:
+    if cost > best + ground.term[SLACK]:
         return
     exactly = ground.option[METRIC] != LOSS and ground.option[METRIC] != KL
     if found and exactly:
-        tied = cost >= best - TIE  # others price a node to twelve digits
+        tied = cost >= best - ground.term[SLACK]  # others price a node to twelve digits
         if tied and (gone, node) >= (room.found[1, 0], room.found[0, 0]):
             return
         found = 0
@@ -313,18 +249,18 @@ def _look(ground: Ground, room: Room, work: Work, desk: Desk, node: int) -> None
     tally = tally_of(ground, room, node, True) if needs_values else tally_of(ground, room, node, False)
     bound = 0.0
     if ground.option[METRIC] == KL:
-        bound = _least_kl(ground, room, tally)
-        room.least[node] = max(room.least[node], bound - _at_least(ground, room, node))
+        bound = least_kl(ground, room, tally)
+        room.least[node] = max(room.least[node], bound - at_least(ground, room, node))
         _expand(ground, room, node, bound)
-        if bound > room.cost[-1] + TIE:
+        if bound > room.cost[-1] + ground.term[SLACK]:
             return
     gone = _flag(ground, room, work, desk, tally, True, ground.option[BUDGET])
     if gone > ground.option[BUDGET]:
         return
     if gone == 0 or _union_holds(ground, room, work, desk, tally, gone):
-        propose(ground, room, node, _price(ground, room, tally, gone), gone)
+        propose(ground, room, node, price(ground, room, tally, gone), gone)
     else:
-        _push(room, bound if ground.option[METRIC] == KL else _price(ground, room, tally, gone), node, ASK)
+        _push(room, bound if ground.option[METRIC] == KL else price(ground, room, tally, gone), node, ASK)
 
 
 @inner
@@ -335,18 +271,18 @@ def _meet(ground: Ground, room: Room, work: Work, desk: Desk, node: int, bound: 
     if room.node[STATE, node] == FAILS:
         _expand(ground, room, node, bound)
         return
-    own = _at_least(ground, room, node)
+    own = at_least(ground, room, node)
     if ground.option[METRIC] == KL:  # what is above is met when the values of this one are known
         _push(room, max(bound, own + room.least[node]), node, LOOK)
         return
     bound = max(bound, own)
     _expand(ground, room, node, bound)
-    if bound > room.cost[-1] + TIE:
+    if bound > room.cost[-1] + ground.term[SLACK]:
         return
     tally = tally_of(ground, room, node, False)
     gone = _flag(ground, room, work, desk, tally, False, ground.option[BUDGET])
     if gone <= ground.option[BUDGET]:
-        _push(room, max(bound, _price(ground, room, tally, gone)), node, LOOK)
+        _push(room, max(bound, price(ground, room, tally, gone)), node, LOOK)
 
 
 @outer
@@ -356,7 +292,7 @@ def search(ground: Ground, room: Room, work: Work, desk: Desk, most: int) -> int
     DONE; or MORE remain; or the number of a node that somebody else must judge and propose.
     """
     room.counter[WORKED] = 0
-    while room.counter[WAITING] and room.heap[0] <= room.cost[-1] + TIE:
+    while room.counter[WAITING] and room.heap[0] <= room.cost[-1] + ground.term[SLACK]:
         if room.counter[WORKED] > most:
             return MORE
         bound = room.heap[0]
@@ -368,42 +304,3 @@ def search(ground: Ground, room: Room, work: Work, desk: Desk, most: int) -> int
         else:
             _meet(ground, room, work, desk, node, bound)
     return DONE
-
-
-@inner
-def _kl_of(ground: Ground, room: Room, node: int) -> float:
-    """The KL-divergence of a node when nothing is suppressed, straight from the entries of the table."""
-    source_of(ground, room, 0, False)
-    groups, values, finer = roll_up(ground, room, 0, node), room.joint.shape[1], room.kept[GROUPS, 0]
-    if groups * values > room.entry.shape[1]:
-        return _least_kl(ground, room, rolled(ground, room, node, True))
-    cells, number, rows, total = np.zeros(groups * values, np.int64), room.number[0], float(ground.option[ROWS]), 0.0
-    start, value, people = room.group[FROM, :finer], room.entry[VALUE], room.entry[PEOPLE]
-    for i in range(finer):
-        at = number[i] * values
-        for e in range(start[i], start[i + 1] if i + 1 < finer else room.kept[LENGTH, 0]):
-            cells[np.uint64(at + value[e])] += people[e]
-    for n in cells:
-        if n > 1:
-            total += n * log(float(n))
-    return ground.term[OWN] + log(rows) - total / rows + mean_log_area(ground, node)
-
-
-@outer
-def costs(ground: Ground, room: Room, nodes: Ints) -> Floats:
-    """What these nodes cost when nothing is suppressed, infinite where by KL another surely costs less: (nodes,)."""
-    result = np.empty(len(nodes))
-    for i in range(len(nodes)):
-        result[i] = _at_least(ground, room, nodes[i])
-    if ground.option[METRIC] != KL:
-        return result
-    bounds, best = result + room.least[0], np.inf
-    for i in range(len(nodes)):
-        bounds[i] = max(bounds[i], kl_alone(ground, nodes[i]))
-    result[:] = np.inf
-    while True:
-        i = int(np.argmin(bounds))
-        if bounds[i] > best + TIE or bounds[i] == np.inf:
-            return result
-        result[i] = _kl_of(ground, room, nodes[i])
-        best, bounds[i] = min(best, result[i]), np.inf

@@ -12,6 +12,8 @@ from jali.kernels.jit import inner, outer
 from jali.kernels.judge import Desk, Work, heapsort
 from jali.kernels.mondrian import bounds_of, close_group, desk_of, open_group, place, ranked, try_column
 from jali.kernels.worst_case import FAR, free_vector, rank_seen
+from jali.principles.rules import KIND, SAFETY
+from jali.principles.rules import UNKNOWN as MISSING
 from jali.principles.worst_case import MARGIN
 
 # mypy: disable-error-code="untyped-decorator,no-any-return"
@@ -124,7 +126,7 @@ class Queue(NamedTuple):
 
     node: Ints  # (2 · items + 1, 9): its segment, its first item, where it is cut first, how many columns were tried,
     #             the gain of the split, how many candidates were judged for it, its group
-    row: Ints  # (2 · items + 1, k + 2) people of each node and its largest counts
+    row: Ints  # (2 · items + 1, k + 2) people of each node whose value is known, and its largest counts
     group: Ints  # (items,) the node of each group
     heap: Ints  # (items,) nodes that wait
     state: Ints  # (5,)
@@ -169,13 +171,17 @@ def _pop(queue: Queue) -> None:
 
 @inner
 def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints) -> None:
-    """People and largest counts of a segment."""
+    """People whose value is known and largest counts of a segment."""
     counts, seen, kinds, size = desk.counts[k.LEFT, column], desk.counts[k.SEEN, column], 0, 0
+    unknown = -1
+    for r in range(work.rule.shape[1]):
+        if work.rule[KIND, r] == SAFETY:
+            unknown = work.rule[MISSING, r]
     for i in range(lo, hi):
         item = work.order[i]
         for e in range(work.item[k.START, item], work.item[k.START, item + 1]):
             v, n = work.entry[1 + column, e], work.entry[0, e]
-            if n == 0:
+            if n == 0 or v == unknown:
                 continue
             if counts[v] == 0:
                 seen[kinds] = v
@@ -183,7 +189,7 @@ def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints) 
             counts[v] += n
             size += n
     upto = np.empty(len(row), np.int64)
-    rank_seen(counts, seen[:kinds], upto)
+    rank_seen(counts, seen[:kinds], upto, unknown)
     for i in range(kinds):
         counts[seen[i]] = 0
     row[0] = size
@@ -193,8 +199,11 @@ def _describe(work: Work, desk: Desk, column: int, lo: int, hi: int, row: Ints) 
 
 @inner
 def _vectors(row: Ints, vectors: Floats) -> None:
-    """The vectors of a node without and with the target."""
+    """The vectors of a node without and with the target; of one in which nobody is known, those of no group."""
     atoms = vectors.shape[1]
+    if row[0] == 0:
+        vectors[FREE], vectors[TARGET] = 1.0, FAR
+        return
     upto, free, best = np.zeros(atoms + 1, np.int64), np.empty(atoms + 1), np.empty((atoms + 1, atoms + 1))
     for m in range(1, atoms + 1):
         upto[m] = upto[m - 1] + row[m]

@@ -24,12 +24,14 @@ from jali.kernels.jit import inner
 LOSS, DISCERNIBILITY, KL, AVERAGE, HEIGHT = range(5)
 """The metrics."""
 
-LEAST, DISTINCT, BUDGET, METRIC, ROWS, SIZES_ALONE, GUARDS = range(7)
+LEAST, DISTINCT, BUDGET, METRIC, ROWS, SIZES_ALONE, GUARDS, MISSING = range(8)
 """The places of `Ground.option`: the least rows and different values of a group that can hold, the rows that may be
-suppressed, the metric, all rows, whether sizes say it all, and the bit above each packed level."""
+suppressed, the metric, all rows, whether sizes say it all, the bit above each packed level, and whether the values of
+some rows are not known."""
 
-OWN, AREA = range(2)
-"""The places of `Ground.term`: Σ F log F of the table's own cells, and the logarithm of the domain's points."""
+OWN, AREA, SLACK = range(3)
+"""The places of `Ground.term`: Σ F log F of the table's own cells, the logarithm of the domain's points, and by how
+much costs may differ that are priced again, exactly as everywhere else."""
 
 NODE, GROUPS, BEGIN, ENTRIES, LENGTH, PACKED = range(6)
 """The rows of `Room.kept`: node, groups, where they begin, where its entries begin (-1 if it is thin), how many, and
@@ -67,8 +69,9 @@ class Ground(NamedTuple):
     width: Ints  # (columns, levels): nodes
     spot: Ints  # (columns, levels): where `covered` begins
     covered: Floats  # (2, nodes of all levels): values of the domain under each, and the logarithm of that
-    mean: Floats  # (3, columns, levels): the mean share of values covered, and of the logarithm of their number; and
-    #               the KL-divergence of the column and the values alone
+    mean: Floats  # (3, columns, levels): the mean share of values covered; what it adds to the logarithm of the loss,
+    #               or the mean logarithm of their number; the KL-divergence of the column and the values alone
+    weight: Floats  # (columns,): what a step of generalization counts, or the share of the loss
     first: NDArray[np.int32]  # (nodes of all levels): a code under each
     lattice: Ints  # (6, columns)
     option: Ints
@@ -191,8 +194,10 @@ def roll_up(ground: Ground, room: Room, source: int, node: int) -> int:
     changed, stay = _steps(ground, room, room.kept[NODE, source], node)
     start, finer, begin = room.kept[BEGIN, source], room.kept[GROUPS, source], room.counter[USED]
     room.counter[STAMP] += 1
-    now, most, groups = room.counter[STAMP] << 32, 63, 0
-    while most < 2 * finer:
+    now, most, groups, few = room.counter[STAMP] << 32, 63, 0, 1
+    for c in range(ground.lattice.shape[1]):  # no more groups than this: few slots stay near the processor
+        few = min(few * ground.width[c, level_of(ground.lattice, node, c)], finer)
+    while most < 2 * few:
         most = 2 * most + 1
     keys, sizes, sets = room.group[KEY, begin:], room.group[SIZE, begin:], room.group[SET, begin:]
     old_keys, old_sizes = room.group[KEY, start : start + finer], room.group[SIZE, start : start + finer]
@@ -211,14 +216,17 @@ def roll_up(ground: Ground, room: Room, source: int, node: int) -> int:
             at = (at + np.uint64(1)) & places
         if slot[at, 1] < now:
             slot[at, 0], slot[at, 1] = key, now | groups
-            keys[groups], sizes[groups], sets[groups] = key, old_sizes[i], old_sets[i]
+            keys[groups], sizes[groups] = key, old_sizes[i]
             number[i] = groups
             groups += 1
         else:
             g = np.uint64(slot[at, 1] & 0xFFFFFFFF)
             number[i] = g
             sizes[g] += old_sizes[i]
-            sets[g] |= old_sets[i]
+    if ground.option[DISTINCT] > 1:
+        sets[:groups] = 0
+        for i in range(finer):
+            sets[np.uint64(number[i])] |= old_sets[i]
     room.counter[WORKED] += finer
     return groups
 
@@ -334,13 +342,27 @@ def _gather(room: Room, source: int, groups: int) -> int:
     return end
 
 
+@inner
+def cells_of(room: Room, source: int, groups: int) -> Ints:
+    """People of each group and value, where `room.number` says to which of the groups those of the source belong."""
+    values, finer, begin = room.joint.shape[1], room.kept[GROUPS, source], room.kept[BEGIN, source]
+    cells, number, last = np.zeros(groups * values, np.int64), room.number[0], room.kept[ENTRIES, source]
+    start, value, people = room.group[FROM, begin : begin + finer], room.entry[VALUE], room.entry[PEOPLE]
+    last += room.kept[LENGTH, source]
+    for i in range(finer):
+        at = number[i] * values
+        for e in range(start[i], start[i + 1] if i + 1 < finer else last):
+            cells[np.uint64(at + value[e])] += people[e]
+    return cells
+
+
 # -- what sizes, sets and keys say ---------------------------------------------------------------------------------
 
 
 @inner
 def too_few(size: int, values: int, least: int, distinct: int) -> bool:
-    """Whether the group has too few rows, or too few different values, for any promise to hold."""
-    return size < least or (distinct > 1 and _bits(values) < distinct)
+    """Whether the group has too few rows, or too few different values, for any promise to hold; no value is fine."""
+    return size < least or (distinct > 1 and values != 0 and _bits(values) < distinct)
 
 
 @inner
@@ -354,13 +376,17 @@ def _bits(word: int) -> int:
 
 @inner
 def rows_lost(ground: Ground, room: Room, tally: int) -> int:
-    """The rows in groups for which no promise can hold."""
+    """The rows in groups for which no promise can hold: only more further down.
+
+    Where values are missing, a part of such a group may have none and hold. Of the others there is one row for each of
+    its values at the least.
+    """
     begin, end, lost = room.kept[BEGIN, tally], room.kept[BEGIN, tally] + room.kept[GROUPS, tally], 0
     sizes, sets = room.group[SIZE, begin:end], room.group[SET, begin:end]
-    least, distinct = ground.option[LEAST], ground.option[DISTINCT]
+    least, distinct, missing = ground.option[LEAST], ground.option[DISTINCT], ground.option[MISSING]
     for g in range(end - begin):
         if too_few(sizes[g], sets[g], least, distinct):
-            lost += sizes[g]
+            lost += _bits(sets[g]) if missing and sizes[g] >= least else sizes[g]
     return lost
 
 
@@ -376,29 +402,3 @@ def count_gone(room: Room, tally: int) -> None:
         if hidden[g]:
             for e in range(start[g], start[g + 1] if g + 1 < groups else last):
                 gone[values[e]] += people[e]
-
-
-@inner
-def log_area(ground: Ground, node: int, key: int) -> float:
-    """The logarithm of how many points of the domain a group covers."""
-    lattice, spot, logs, area = ground.lattice, ground.spot, ground.covered[1], 0.0
-    for c in range(lattice.shape[1]):
-        area += logs[spot[c, level_of(lattice, node, c)] + (key >> lattice[SHIFT, c] & lattice[MASK, c])]
-    return area
-
-
-@inner
-def kl_alone(ground: Ground, node: int) -> float:
-    """The KL-divergences of the columns alone, which add up to no more than that of the node."""
-    total = 0.0
-    for c in range(ground.lattice.shape[1]):
-        total += ground.mean[2, c, level_of(ground.lattice, node, c)]
-    return total
-
-
-@inner
-def mean_log_area(ground: Ground, node: int) -> float:
-    area = 0.0
-    for c in range(ground.lattice.shape[1]):
-        area += ground.mean[1, c, level_of(ground.lattice, node, c)]
-    return area

@@ -64,14 +64,17 @@ def free_vector(size: int, upto: Ints, best: Floats, free: Floats) -> None:
 
 
 @inner
-def rank_seen(counts: Ints, seen: Ints, upto: Ints) -> None:
-    """How many people of a group have one of its 1, 2, … most frequent values, into `upto`; it has those in `seen`."""
+def rank_seen(counts: Ints, seen: Ints, upto: Ints, unknown: int) -> None:
+    """How many people of a group have one of its 1, 2, … most frequent values, into `upto`; it has those in `seen`.
+
+    `unknown` stands for a missing value, which is none.
+    """
     ranks = len(upto) - 1
     for m in range(ranks + 1):
         upto[m] = 0
     for v in seen:
         n, m = counts[v], ranks
-        if n > upto[ranks]:
+        if n > upto[ranks] and v != unknown:
             while m > 1 and upto[m - 1] < n:
                 upto[m] = upto[m - 1]
                 m -= 1
@@ -81,10 +84,13 @@ def rank_seen(counts: Ints, seen: Ints, upto: Ints) -> None:
 
 
 @inner
-def safe_alone(counts: Ints, seen: Ints, size: int, k: int, bound: float, p: int, q: int) -> bool:
-    """Whether the least ratio of a group by itself exceeds p / q (`bound` as a float), exactly; see `Safety.alone`."""
+def safe_alone(counts: Ints, seen: Ints, unknown: int, size: int, k: int, bound: float, p: int, q: int) -> bool:
+    """Whether the least ratio of a group by itself exceeds p / q (`bound` as a float), exactly; see `Safety.alone`.
+
+    `size` is of the people whose value is known.
+    """
     upto, free, best = np.empty(k + 2, np.int64), np.empty(k + 2), np.empty((k + 2, k + 2))
-    rank_seen(counts, seen, upto)
+    rank_seen(counts, seen, upto, unknown)
     free_vector(size, upto, best, free)
     ratio = free[k + 1] * (size / upto[1])
     if abs(ratio - bound) > MARGIN * bound:

@@ -25,6 +25,7 @@ from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
+from jali.estimates.link_join import Mass
 from jali.releases.base import Release
 from jali.releases.column import Published, holder_cover
 from jali.releases.generalized import Generalized
@@ -122,7 +123,7 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
     return covered_share(rows, covered, int(mask.sum()))
 
 
-def divergence(estimate: Estimate, original: Table) -> float:
+def divergence(estimate: Estimate | Mass, original: Table) -> float:
     """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
     frequencies = original.frequencies
     cell = frequencies.combination * len(frequencies.joint) + frequencies.value

@@ -41,6 +41,20 @@ from jali.releases.generalized import Generalized
 from jali.releases.load import release_of
 from jali.releases.summary import an
 
+MEANS = {
+    "groups": "sets of people who look alike",
+    "suppressed rows": "rows that show nothing but *",
+    "KL-divergence (nats)": "how far off an analyst is about an average person; 0 is nothing lost",
+    "KL cost (nats)": "what the cells leave open, added up over all rows and quasi-identifiers",
+    "matching probability (ln)": "how likely a guess of every cell is right, as a logarithm: nearer to 0 is better",
+    "generalization height": "how many levels the columns were raised, added up",
+    "average group size": "rows of a group, on average",
+    "discernibility": "for each row the number of rows that look like it, added up; lower is better",
+    "loss": "how much of a column's domain a cell covers, over all columns: 0 a single value, 1 all values",
+    "granularity": "what is left of the detail, over all columns: 1 is everything",
+}
+"""What each measure is, in words."""
+
 
 @dataclass(frozen=True)
 class Measures:
@@ -111,9 +125,9 @@ class Measures:
         return "\n".join(lines_of(self.lines()))
 
     def _repr_html_(self) -> str:
-        rows = [(name.strip(), text) for name, text in self.lines()]
+        rows = [(name.strip(), text, MEANS.get(name.strip(), "")) for name, text in self.lines()]
         caption = "What an analyst keeps and loses"
-        return html_table(("Measure", "Value"), rows, caption=caption, numbers=(1,), named=True)
+        return html_table(("Measure", "Value", "What it is"), rows, caption=caption, numbers=(1,), named=True)
 
 
 def _shown(number: float | None, form: str, absent: str = "not defined") -> str:

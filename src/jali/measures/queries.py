@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, steps
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
-from jali.estimates.base import Estimate, generator, short
+from jali.estimates.base import Estimate, condition_of, generator, short
 from jali.principles.base import exact, whole_number
-from jali.query.tree import And, Condition, Test
+from jali.query.match import holds
+from jali.query.tree import And, Condition, Constant, Not, Or, Test
 
 _AT_ONCE = 1 << 24  # truth values held at a time
 
@@ -137,6 +138,33 @@ def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
             both &= own[code[some]]
         truth += weight[some] @ np.unpackbits(both, axis=1, count=len(truth))
     return truth
+
+
+def true_count(table: Table, condition: str | Condition) -> float:
+    """How many rows of the table satisfy a condition, or the sum of their weights: for its holder."""
+    asked = condition_of(condition, None)
+    rows = np.ones(table.records) if table.weight is None else table.weight
+    rows = rows if table.multiplicity is None else rows * table.multiplicity
+    return float(rows[_satisfied(table, asked)].sum())
+
+
+def _satisfied(table: Table, asked: Condition) -> Bools:
+    """Which records satisfy a condition: (records,)."""
+    match asked:
+        case Test():
+            column = table[asked.column]
+            found: Bools = holds(asked, column.values.to_pylist())[column.codes]
+            return found
+        case Not():
+            return ~_satisfied(table, asked.part)
+        case And() | Or():
+            every = isinstance(asked, And)
+            both = np.full(table.records, every, dtype=np.bool_)
+            for part in asked.parts:
+                both = both & _satisfied(table, part) if every else both | _satisfied(table, part)
+            return both
+        case Constant():
+            return np.full(table.records, asked.value, dtype=np.bool_)
 
 
 def codes_of(table: Table, column: Column) -> NDArray[np.integer]:

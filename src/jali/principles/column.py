@@ -107,8 +107,8 @@ class ColumnPrinciple(Principle):
     def judged_groups(self, counts: Counts) -> Bools:
         """Which groups have somebody whose value is known, or too few people: (groups,)."""
         few = (counts.size > 0) & (counts.size < self.company())
-        found: Bools = (self.cells(counts).size > 0) | few
-        return found
+        judged: Bools = (self.cells(counts).size > 0) | few
+        return judged
 
     def check(self, whole: Counts) -> None:
         column = whole.column(self.sensitive, asked_by=repr(self))

@@ -81,10 +81,10 @@ def least_false(buckets: Buckets, most: int) -> Floats:
     Person i is said to have one of the k_i most frequent values, k_0 ≥ k_1 ≥ …, which is false with probability
     (n - i - n(s₀) - … - n(s_{k_i - 1})) / (n - i) once it is false for those before (Lemma 12, Equation 2).
     """
-    found = np.empty((most + 1, len(buckets)))
+    vectors = np.empty((most + 1, len(buckets)))
     for block in steps(len(buckets), (most + 1) ** 2, AT_ONCE):
-        found[:, block] = _least_false(buckets.take(block), most)
-    return found
+        vectors[:, block] = _least_false(buckets.take(block), most)
+    return vectors
 
 
 def _least_false(buckets: Buckets, most: int) -> Floats:
@@ -154,8 +154,8 @@ def candidates(free: Floats, target: Floats, *, margin: float = 0.0) -> Ints:
 
     Say a group with m ≥ 1 atoms is not among the k - m + 2 with the least f(m). At most k - m other groups and that of
     the target have atoms, so one of the k - m + 2 has none, and takes over the m atoms without loss. Likewise a target
-    with j atoms beside it is among the k - j + 1 with the least vector at j. `margin` adds those that are within so
-    much of these, relative to them. free: (k + 1, groups), f(0 … k); target: (k + 1, groups).
+    with j other atoms is among the k - j + 1 with the least vector at j. `margin` adds those that are larger by at most
+    this share. free: (k + 1, groups), f(0 … k); target: (k + 1, groups).
     """
     k, groups = len(free) - 1, free.shape[1]
     chosen = np.zeros(groups, dtype=bool)
@@ -280,10 +280,10 @@ def combined_exact(first: Vector, second: Vector) -> Vector:
 def near_candidates(buckets: Buckets, k: int) -> Ints:
     """Groups that matter, no more than k + 2 of those with equal keys; rounding leaves none out."""
     free = least_false(buckets, k + 1)
-    found = candidates(free[:-1], targeted(free, buckets), margin=MARGIN)
+    some = candidates(free[:-1], targeted(free, buckets), margin=MARGIN)
     seen: dict[Key, int] = {}
     kept = []
-    for index, key in zip(found.tolist(), keys_of(buckets.take(found)), strict=True):
+    for index, key in zip(some.tolist(), keys_of(buckets.take(some)), strict=True):
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= k + 2:
             kept.append(index)

@@ -7,24 +7,27 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, owners
+from jali.core.arrays import Ints, combine, counted, narrowed, owners
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order
+from jali.encoding.ends import Grid
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
-from jali.measures.holder import bucket_costs
+from jali.measures.holder import bucket_costs, divergence
 from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
-from jali.publish.checks import failure, node_of, only_present, require_publishable, require_table
+from jali.publish.checks import failure, node_of, only_present, promised_people, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.transparent import claim, is_asked
-from jali.releases.column import Published, publish_exact, publish_quasi
-from jali.releases.display import Members, Show, publish_groups, shows_of
+from jali.releases.column import Published, holder_cover, publish_exact, publish_quasi
+from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
-from jali.search.batches import deal, dealing, kept_by
+from jali.releases.linked.linked import Assignment, paired, pairs_of
+from jali.search.batches import dealing, kept_by, row_of, seated_row
 from jali.search.common import require_feasible
 from jali.search.items import Mode, Split
 from jali.search.lattice.costs import Node
@@ -35,11 +38,18 @@ WAYS = ("anatomy", "partition")
 
 
 class _Grouped(NamedTuple):
-    """Buckets as a search found them."""
+    """Buckets as a search found them, over the distinct rows of a table."""
 
-    bucket: Ints  # (rows,) of each row of the original
+    table: Table  # one record for each distinct row
+    bucket: NDArray[np.integer]  # of each record, or of each member
+    member: NDArray[np.int32] | None = None  # the records that were dealt one by one
     levels: Mapping[str, int] | None = None  # of a lattice node
     checked: int = 0
+
+    @property
+    def numbers(self) -> Ints | None:
+        """The rows of each record; None where members stand for one each."""
+        return self.table.multiplicity if self.member is None else None
 
 
 def anatomize(
@@ -51,6 +61,7 @@ def anatomize(
     mode: Mode = "strict",
     split: Split = "range",
     show: Show | Mapping[str, Show] | None = None,
+    grid: Grid | None = None,
     transparent: bool = False,
     threads: int | None = None,
     on_step: Step | None = None,
@@ -60,36 +71,46 @@ def anatomize(
     `buckets` says how people are put together: "anatomy" deals them, by FrequencyDiversity(l), DistinctDiversity(l) or
     the least l that Safety(c, k) needs, into buckets of l or l + 1 people with different values; "partition" cuts the
     table as `jali.partition` does (with `mode`, `split`, `threads`); levels or a node of the lattice take its groups.
-    Quasi-identifiers are shown as they are, or with `generalized=True` as the partition (with `show`) or the node shows
-    them, or at the levels it names. `transparent=True` is for buckets that anatomy deals: they keep the promises also
-    against an attacker who knows this algorithm, and the release says so.
+    Quasi-identifiers are shown as they are, or with `generalized=True` as the partition (with `show` and `grid`) or the
+    node shows them, or at the levels it names. `transparent=True` is for buckets that anatomy deals: they keep the
+    promises also against an attacker who knows this algorithm, and the release says so.
     """
     require_table("anatomize", table)
     required = principles_of(principles)
     require_publishable(table, pseudonyms=False)
     table = only_present(table)
-    if table.multiplicity is not None:  # rows of one record may go to different buckets
-        table = table.take(owners(table.multiplicity), None)
     _check(table, required, buckets, generalized)
     _check_cuts(buckets, mode, split)
-    if show is not None and not (generalized is True and buckets == "partition"):
-        raise InputError("show is for the boxes of a partition", do='pass buckets="partition" and generalized=True')
+    boxed = generalized is True and buckets == "partition"
+    if not boxed and (show is not None or grid is not None):
+        name = "grid" if show is None else "show"
+        raise InputError(f"{name} is for the boxes of a partition", do='pass buckets="partition" and generalized=True')
     shows = shows_of(table.quasi, show)
+    table, named = naming_values(table, shows, grid, promised_people(required)) if boxed else (table, {})
     method: dict[str, Any] = {"name": "anatomize", "buckets": buckets if isinstance(buckets, str) else "levels"}
     method |= {"mode": mode, "split": split} if buckets == "partition" else {}
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
+    weights = None if table.weight is None else np.unique(table.weight, return_inverse=True)[1].reshape(-1)
+    distinct, record = table.merged(weights)  # rows of different weights may go to different buckets
     with watched("forming buckets", on_step) as step:
         if isinstance(buckets, (Node, Mapping)):
-            found = _of_node(table, required, buckets.levels if isinstance(buckets, Node) else buckets, step)
+            found = _of_node(distinct, required, buckets.levels if isinstance(buckets, Node) else buckets, step)
         elif buckets == "partition":
-            boxes = mondrian(table, required, mode=mode, split=split, threads=threads, on_step=step)
-            group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
-            assert group is not None
-            found = _Grouped(group, checked=boxes.checked)
+            found = _cut(distinct, required, mode, {"split": split, "threads": threads, "on_step": step})
         else:
-            found = _dealt(table, required, step)
-    shown = [_shown(column, table, found, generalized, shows) for column in table.columns if column.role != "sensitive"]
-    return _release(table, required, found, shown, method | {"generalized": bool(generalized)})
+            found = _dealt(distinct, required, step)
+    numbers = fresh_order(int(found.bucket.max()) + 1).astype(np.int32)
+    found = found._replace(bucket=numbers[found.bucket])
+    others = [column for column in found.table.columns if column.role != "sensitive"]
+    shown = [_shown(column, found, generalized, shows) for column in others]
+    release = _release(found, required, shown, method | {"generalized": bool(generalized)} | named)
+    release.remember(_assignment(table, record, distinct, found))
+    mass = release.mass(lambda column: holder_cover(column, distinct[column.name], table.domain))
+    costs = bucket_costs(release, distinct, table.domain, kl=divergence(mass, distinct))
+    metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
+    release.manifest = replace(release.manifest, metrics=metrics)
+    release.verify()
+    return release
 
 
 # -- what is asked ------------------------------------------------------------------------------------------------
@@ -138,79 +159,119 @@ def _of_node(table: Table, required: tuple[Principle, ...], levels: Mapping[str,
     if hidden is None or hidden.any():
         raise InfeasibleError(failure(lattice, node))
     partition = lattice.partition(node)
-    return _Grouped(partition.group[table.frequencies.row_combination], partition.levels, lattice.checked)
+    bucket = partition.group[table.frequencies.row_combination]
+    return _Grouped(table, bucket, levels=partition.levels, checked=lattice.checked)
+
+
+def _cut(table: Table, required: tuple[Principle, ...], mode: Mode, how: Mapping[str, Any]) -> _Grouped:
+    """The groups of a partition; a relaxed one divides the rows of a record, which stand one by one then."""
+    assert table.multiplicity is not None
+    table = table if mode == "strict" else table.take(owners(table.multiplicity), None)
+    boxes = mondrian(table, required, mode=mode, **how)
+    group = boxes.row_group if boxes.group is None else boxes.group[table.frequencies.row_combination]
+    assert group is not None
+    return _Grouped(table, group, checked=boxes.checked)
 
 
 def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Grouped:
-    """Buckets from the anatomy algorithm; every other promise is judged afterwards."""
-    frequencies = table.frequencies
-    whole = frequencies.whole
+    """Buckets from the anatomy algorithm, dealt from counts; every other promise is judged afterwards."""
+    whole = table.frequencies.whole
     require_feasible(required, whole)
     drivers = [p for p in required if p.deals]
     name, l = dealing(drivers, whole, table.rows)
     column, judged = table[name].sensitive()
     values = judged[table[name].codes]
-    bucket = deal(values, kept_by(drivers, column, values, l), fresh_order(table.rows), unknown=column.unknown)
+    assert table.multiplicity is not None
+    people = counted(values, table.multiplicity, len(column))
+    line, buckets = row_of(people, kept_by(drivers, column, people, l), column.unknown)
+    row = seated_row(values, table.multiplicity, line, fresh_order)
     step(table.rows, table.rows)
-    return _Grouped(bucket)
+    return _Grouped(table, np.arange(len(row), dtype=np.int32) % np.int32(buckets), row)
 
 
 # -- what is published --------------------------------------------------------------------------------------------
 
 
 def _shown(
-    column: Column, table: Table, found: _Grouped, generalized: bool | Mapping[str, int], shows: Mapping[str, Show]
+    column: Column, found: _Grouped, generalized: bool | Mapping[str, int], shows: Mapping[str, Show]
 ) -> Published:
-    """A column of the individuals, in the order of the original."""
+    """A column of the individuals, record by record."""
     if column.role != "quasi":
         return publish_exact(column)
+    table = found.table
     levels = node_of(table, generalized if isinstance(generalized, Mapping) else found.levels or {})
     if generalized is True and found.levels is None:
-        members = Members(column.codes.astype(np.int64), found.bucket, int(found.bucket.max()) + 1, found.bucket)
+        bucket = found.bucket.astype(np.int64)
+        members = Members(column.codes.astype(np.int64), bucket, int(bucket.max()) + 1, bucket, table.multiplicity)
         return publish_groups(column, members, shows[column.name])
     level = levels[[c.name for c in table.quasi].index(column.name)]
     return publish_quasi(column, level if generalized else 0, None)
 
 
 def _release(
-    table: Table, required: tuple[Principle, ...], found: _Grouped, shown: list[Published], method: Mapping[str, Any]
+    found: _Grouped, required: tuple[Principle, ...], shown: list[Published], method: Mapping[str, Any]
 ) -> Buckets:
-    """The release: fresh numbers for the buckets, a fresh order for the individuals."""
-    buckets = int(found.bucket.max()) + 1
-    bucket = fresh_order(buckets)[found.bucket]
-    order = fresh_order(table.rows)
+    """The release of these buckets."""
+    table, bucket, buckets = found.table, found.bucket, int(found.bucket.max()) + 1
     hidden = [publish_exact(column) for column in table.sensitive]
-    entry, first = combine([(bucket, buckets), *((c.codes, len(c.labels)) for c in hidden)], table.rows)
-    mean = mean_weight(table, bucket)
-    weight = None
-    if mean is not None:
-        weight = np.zeros(buckets)
-        weight[bucket] = mean
     taken = [column.name for column in (*shown, *hidden)] + [n for n in (table.weight_name,) if n]
-    contents = Contents(
-        tuple(column.with_codes(column.codes[order]) for column in shown),
-        bucket[order],
-        tuple(column.with_codes(column.codes[first]) for column in hidden),
-        bucket[first],
-        counted(entry),
-        weight,
-        (free_name("bucket", taken), free_name("count", taken), table.weight_name),
-    )
+    columns, pairs = paired(shown, bucket, member=found.member, numbers=found.numbers)
+    names = (free_name("bucket", taken), free_name("count", taken), table.weight_name)
+    contents = Contents(columns, pairs, *_entries(hidden, found, bucket), _weight(found, bucket), names)
     manifest = manifest_of(Buckets.kind, table, required, method, groups=buckets, suppressed=0)
     release = Buckets(contents, manifest, origin=table.origin)
     _require_kept(release)
-    release.remember(bucket)
-    costs = bucket_costs(release, table, table.domain)
-    release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.search = {"checked": found.checked}
-    release.verify()
     return release
+
+
+def _entries(
+    hidden: list[Published], found: _Grouped, bucket: NDArray[np.integer]
+) -> tuple[tuple[Published, ...], NDArray[np.integer], NDArray[np.integer]]:
+    """The table of buckets: its sensitive columns, the bucket of each entry (sorted), and its people."""
+    value, first = combine([(c.held, len(c.labels)) for c in hidden], found.table.records)
+    own = value if found.member is None else value[found.member]
+    pairs = pairs_of(own, len(first), bucket, numbers=found.numbers)
+    columns = tuple(column.with_codes(column.held[first[pairs.cell]]) for column in hidden)
+    return columns, pairs.link, pairs.numbers
+
+
+def _weight(found: _Grouped, bucket: NDArray[np.integer]) -> NDArray[np.float64] | None:
+    """The mean weight of each bucket, if there are weights."""
+    if found.table.weight is None:
+        return None
+    table = found.table if found.member is None else found.table.take(found.member.astype(np.int64), None)
+    mean = mean_weight(table, bucket.astype(np.int64))
+    assert mean is not None
+    weight = np.zeros(int(bucket.max()) + 1)
+    weight[bucket] = mean
+    return weight
+
+
+def _assignment(table: Table, record: NDArray[np.int32], distinct: Table, found: _Grouped) -> Assignment:
+    """Where each row of the original went, found when its holder asks; who of equal rows is where does not matter.
+
+    It keeps numbers and no values: the distinct row of each row, and the buckets of each distinct row.
+    """
+    multiplicity, bucket, member = table.multiplicity, narrowed(found.bucket), found.member
+    if member is None and found.table is not distinct and distinct.multiplicity is not None:
+        member = owners(distinct.multiplicity).astype(np.int32)
+
+    def numbers() -> Ints:
+        rows = record if multiplicity is None else np.repeat(record, multiplicity)
+        if member is None:
+            return bucket[rows].astype(np.int64)
+        result = np.empty(len(rows), dtype=np.int64)
+        result[np.argsort(rows, kind="stable")] = bucket[np.argsort(member, kind="stable")]
+        return result
+
+    return Assignment(table.rows, numbers)
 
 
 def _require_kept(release: Buckets) -> None:
     """Raise InfeasibleError where buckets that were dealt do not keep another promise."""
-    counts = release.counts()
-    broken = [p for p in release.principles if not bool(p.holds(counts).all())]
+    broken = release.broken()
     if broken:
+        counts = release.counts()
         reached = ", ".join(f"{p.title} {p.bound} (reach {show_level(p.worst(counts))})" for p in broken)
         raise InfeasibleError(f'the buckets that anatomy deals do not keep {reached}; use buckets="partition"')

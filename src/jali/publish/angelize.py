@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from jali.core.arrays import Ints, added
 from jali.core.progress import Step, watched
+from jali.encoding.ends import Grid
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest, told
 from jali.estimates.boxes import BoxEstimate
@@ -37,7 +38,7 @@ from jali.publish.drafts import (
     seated_at_random,
 )
 from jali.releases.column import holder_cover
-from jali.releases.display import Show, shows_of
+from jali.releases.display import Show, naming_values, shown_again, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.decide import JOINT_TIME, decide
@@ -65,6 +66,7 @@ def angelize(
     buckets: Buckets = "best",
     transparent: bool = False,
     show: Show | Mapping[str, Show] | None = None,
+    grid: Grid | None = None,
     on_step: Step | None = None,
 ) -> Angel:
     """Publish batches that keep the principles, and quasi-identifiers that are only k-anonymous, tied by batch numbers.
@@ -74,7 +76,8 @@ def angelize(
     has no batches. `batches` come from a "partition", a "curve" or equal "halves", or are dealt as "anatomy" does,
     `buckets` from local recoding ("recode"), a "partition", or one that is split where the KL falls most
     ("partition-kl"); "best" tries them, halves excepted, and takes those with the lowest KL, with the buckets shown as
-    `show` says. If the groups of a plain generalization give a lower one still, those are published.
+    `show` and `grid` say, which are those of `partition`. If the groups of a plain generalization give a lower one
+    still, those are published.
 
     With `transparent=True` the promises about sensitive values hold also against an attacker who knows how batches and
     buckets were chosen: batches are dealt or halved, as the principles say, and buckets are formed and compared by
@@ -90,7 +93,9 @@ def angelize(
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
     seats = _seats(transparent, batches, required)
-    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows_of(table.quasi, show), blind=transparent)
+    shows = shows_of(table.quasi, show)
+    table, named = naming_values(table, shows, grid, least)
+    how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows, blind=transparent)
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
         if seats is None:
@@ -107,6 +112,7 @@ def angelize(
     method = {
         "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
         **_joint_method(joint_k, joint_time, settled), **({"transparent": True} if transparent else {}),
+        **named,
     }  # fmt: skip
     promised = (KAnonymity(least),) if least > 1 else ()
     return of_drafts(found.assigned, settled.drafts, (*required, *promised), method, kl=kl)
@@ -172,8 +178,11 @@ def extended(
     table = _ordered(prepared(table), release)
     batch = _same_batches(keys, table, release, given=private is not None)
     ways = (method["buckets"],) if method.get("buckets") in BUCKETS[1:] else BUCKETS[1:]
-    how = How(release.k, ways, shows_of(table.quasi, dict(method["show"])), blind=bool(method.get("transparent")))
-    there = {(tuple(c.name for c in each.columns), each.batch is not None) for each in release.contents.tables}
+    again = shown_again(method)
+    shows = shows_of(table.quasi, again["show"])
+    table, _ = naming_values(table, shows, again.get("grid"), release.k)
+    how = How(release.k, ways, shows, blind=bool(method.get("transparent")))
+    there = {(tuple(c.name for c in each.columns), each.linked) for each in release.contents.tables}
     wanted = [each for each in marginals_of(table, marginals) if tuple(each) not in there]
     if not wanted:
         raise InputError("no marginal to add: none was named that the release lacks", do="name other columns")
@@ -339,8 +348,7 @@ class _Clock:
 
 def _table(drawn: Draft, batch: Ints) -> GroupTable:
     """The table as it would be published, in the order of the original."""
-    columns = tuple(column.with_codes(column.codes[drawn.bucket]) for column in drawn.columns)
-    return GroupTable(drawn.name, columns, batch if drawn.linked else None)
+    return GroupTable(drawn.name, drawn.columns, batch if drawn.linked else None, member=drawn.bucket)
 
 
 def _larger(table: Table, asked: Sequence[Draft], wanted: Wanted, *, alone: bool) -> Iterator[_Candidate]:

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import ONE, Ints, counted, owners
+from jali.core.arrays import ONE, Ints, combine, counted
+from jali.core.text import listed
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy, Level
-from jali.encoding.identifiers import Suspicion
+from jali.encoding.identifiers import Suspicion, tells_apart
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
@@ -29,6 +30,12 @@ def budget_of(suppress: float) -> Fraction:
     if not 0 <= budget < 1:
         raise InputError("suppress is a share of the rows, at least 0 and below 1", got=repr(suppress))
     return budget
+
+
+def promised_people(principles: Iterable[Principle]) -> int | None:
+    """How many people must look alike, if a promise says it."""
+    found = [p.k for p in principles if isinstance(p, (KAnonymity, AlphaAnonymity))]
+    return max(found, default=None)
 
 
 MOST_IMPORTANT = 1_000_000
@@ -122,7 +129,19 @@ def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
         for column in (*table.sensitive, *table.of_role("other"))
         if column.name not in table.allowed and v.needless_digits(column.values.filter(pa.array(column.present)))
     ]
-    return tuple(found)
+    return (*found, *_together(table))
+
+
+def _together(table: Table) -> tuple[str, ...]:
+    """A note where sensitive numbers and dates, none of them close to unique, tell nearly everybody apart together."""
+    columns = [c for c in table.sensitive if c.kind in ("number", "date") and c.name not in table.allowed]
+    if len(columns) < 2:
+        return ()
+    _, first = combine([(column.codes, len(column.values)) for column in columns], table.records)
+    if not tells_apart(len(first), table.people):
+        return ()
+    what = f"the sensitive columns {listed([column.name for column in columns])} together tell nearly everybody apart"
+    return (f"{what}: who knows them from elsewhere finds the row; publish fewer, or round them",)
 
 
 def note_of_stars(release: Release) -> tuple[str, ...]:
@@ -214,9 +233,7 @@ def prepared(table: Table) -> Table:
         do = "leave them out: only quasi-identifiers and sensitive columns are protected in batches"
         raise InputError("an ANGEL release has no other columns", got=", ".join(others), do=do)
     table = only_present(table)
-    if table.multiplicity is not None:  # rows of one record may go to different batches
-        table = table.take(owners(table.multiplicity), None)
-    return table
+    return table.one_by_one()  # rows of one record may go to different batches
 
 
 def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) -> tuple[int, tuple[Principle, ...]]:

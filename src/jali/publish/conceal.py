@@ -13,6 +13,7 @@ import numpy as np
 from jali.core.arrays import Ints, owners, starts
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order, open_order
+from jali.encoding.ends import Ends, every_value
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest
 from jali.measures.holder import holder_costs
@@ -100,7 +101,8 @@ def _in_halves(
     for index, column in enumerate(frame.table.quasi):
         codes = frame.codes[halved.combination, index]
         held = Shown(codes.astype(np.int64), halved.group, len(halved.size), halved.rows, halved.people)
-        cells[column.name] = publish_groups(replace(column, codes=codes), held, shows[column.name], shift=PUBLIC)
+        known = replace(column, codes=codes, ends=_named(column, shows))
+        cells[column.name] = publish_groups(known, held, shows[column.name], shift=PUBLIC)
     _, first = np.unique(halved.rows, return_index=True)
     nodes = [cells[column.name].codes[first].astype(np.int64) for column in private.quasi]
     order = np.lexsort((halved.present, halved.size, *nodes[::-1]))
@@ -208,7 +210,7 @@ def _cells(
     place[members.combination] = np.arange(len(members.combination))
     result = {}
     for index, column in enumerate(frame.table.quasi):
-        inside = replace(column, codes=frame.codes[members.combination, index])
+        inside = replace(column, codes=frame.codes[members.combination, index], ends=_named(column, shows))
         show = shows[column.name]
         if show == "pdf":
             shown = publish_weights(inside, members.group, _weights(members.spreads[index], members.groups, far))
@@ -219,6 +221,11 @@ def _cells(
             shown = publish_groups(inside, held, show)
         result[column.name] = shown.with_codes(shown.codes[place[rows]])
     return result
+
+
+def _named(column: Column, shows: Mapping[str, Show]) -> Ends | None:
+    """What a column names: values of the public table, which everybody may know."""
+    return None if shows[column.name].endswith("-exact") else every_value(column, "public")
 
 
 def _weights(spread: Spread, groups: int, far: Moved) -> list[dict[int, int]]:

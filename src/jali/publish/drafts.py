@@ -144,15 +144,12 @@ def of_drafts(
 
 
 def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
-    """The table in a fresh order, with its batches or, without them, the mean weights of its buckets."""
-    order = fresh_order(table.records)
-    bucket = drawn.bucket.take(order)
-    columns = tuple(column.with_codes(column.codes.take(bucket)) for column in drawn.columns)
+    """The table with its batches or, without them, the mean weights of its buckets; `batch` is that of each record."""
     if drawn.linked:
-        return GroupTable(drawn.name, columns, batch.take(order))
-    cells, _ = combine([(c.codes, len(c.labels)) for c in drawn.columns], len(drawn.columns[0].codes))
+        return GroupTable(drawn.name, drawn.columns, batch, member=drawn.bucket)
+    cells, _ = combine([(c.held, len(c.labels)) for c in drawn.columns], len(drawn.columns[0].held))
     weight = mean_weight(table, cells.astype(np.int64)[drawn.bucket])
-    return GroupTable(drawn.name, columns, None, None if weight is None else weight[order])
+    return GroupTable(drawn.name, drawn.columns, None, weight, member=drawn.bucket)
 
 
 def _require_kept(release: Angel) -> None:
@@ -314,4 +311,4 @@ def _sought(shows: Mapping[str, Show]) -> tuple[RecodeShow, ...]:
     displays = {*shows.values()}
     if displays == {"taxonomy"}:
         return ("taxonomy",)
-    return ("set",) if displays <= {"set", "pdf"} else ("taxonomy", "set")
+    return ("set",) if displays <= {"set", "set-exact", "pdf"} else ("taxonomy", "set")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, combine
 from jali.core.progress import Step, watched
+from jali.encoding.ends import Grid
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
-from jali.principles.base import Principle, principles_of
+from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import (
     budget_of,
     failure,
@@ -23,14 +24,15 @@ from jali.publish.checks import (
     note_of_stars,
     notes_of,
     only_present,
+    promised_people,
     require_publishable,
     require_table,
     told_importance,
 )
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest
-from jali.releases.column import publish_exact, publish_quasi
-from jali.releases.display import Show, shown_by_group, shows_of
+from jali.releases.column import Published, publish_exact, publish_quasi
+from jali.releases.display import Show, naming_values, shown_by_group, shows_of
 from jali.releases.generalized import Generalized, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
@@ -59,16 +61,18 @@ def publish(
         else shown_by_group(held, column, partition, shows[column.name], shift)
         for column in held.columns
     ]
-    people = None
-    if table.person is not None:
-        people = people_table(held, partition, made, principles)
-    told = {"groups": partition.groups, "suppressed": _suppressed(table, partition)}
+    suppressed = _suppressed(table, partition)
+    shown = _as_shown(held, partition, made)
+    if shown is not partition and not bool(hold(principles, shown.counts(held)).all()):
+        raise InfeasibleError(ALIKE)
+    people = None if table.person is None else people_table(held, shown, made, principles)
+    told = {"groups": shown.groups, "suppressed": suppressed}
     manifest = manifest_of(Generalized.kind, table, principles, method, **told)
     release = Generalized(
         tuple(made),
         replace(manifest, metrics=asdict(_costs(table, partition))),
         numbers=held.multiplicity,
-        weight=mean_weight(held, partition.group[combination]),
+        weight=mean_weight(held, shown.group[combination]),
         weight_name=table.weight_name,
         people=people,
         origin=table.origin,
@@ -82,6 +86,28 @@ def publish(
         release.manifest = replace(release.manifest, metrics=told)
     release.verify()
     return release.with_notes(note_of_stars(release))
+
+
+ALIKE = (
+    "groups that are shown alike are one published group, and here such a group breaks a promise; "
+    'use generalize with levels, or name values as they are: show="interval-exact" or "set-exact"'
+)
+
+
+def _as_shown(table: Table, partition: Partition, made: Sequence[Published]) -> Partition:
+    """The groups as they are published: those that show the same are one."""
+    if not any(column.generalized_by_group for column in made):
+        return partition
+    cells = [(column.held, len(column.labels)) for column in made if column.role == "quasi"]
+    number, first = combine(cells, table.records)
+    if len(first) == partition.groups:
+        return partition
+    group = np.zeros(table.frequencies.combinations, dtype=np.int64)
+    group[table.frequencies.row_combination] = number
+    if partition.suppressed:  # suppressed rows are the last group
+        last = int(group[np.flatnonzero(partition.hidden)[0]])
+        group = np.where(group == last, len(first) - 1, group - (group > last))
+    return replace(partition, group=group, groups=len(first))
 
 
 def one_of_each(number: NDArray[np.integer], count: int) -> Ints:
@@ -155,6 +181,7 @@ def generalize(
     show: Show | Mapping[str, Show] = "taxonomy",
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
+    grid: Grid | None = None,
     transparent: bool = False,
     on_step: Step | None = None,
 ) -> Generalized:
@@ -166,7 +193,8 @@ def generalize(
     loss and height each column's part; the other metrics know no columns. Figures that are reported stay as they are.
     `levels` publishes a given node instead, e.g. one of `minimal`'s, if it keeps the promises. `show` says how the
     groups are shown: "taxonomy" (the level), "interval", "set" or "pdf" (the distribution of each group, or with
-    `towards` below 1 one between even shares and that). `transparent=True` is for k-anonymity with any metric but "kl":
+    `towards` below 1 one between even shares and that). Intervals and sets name public values alone, as in `partition`
+    with `grid`. `transparent=True` is for k-anonymity with any metric but "kl":
     then nothing here reads sensitive values, and an attacker who knows the algorithm learns nothing more.
     """
     require_table("generalize", table)
@@ -176,6 +204,7 @@ def generalize(
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     shift = shift_of(shows, towards, start)
+    table, named = naming_values(table, shows, grid, promised_people(required))
     method: dict[str, Any] = {
         "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
     }  # fmt: skip
@@ -193,7 +222,7 @@ def generalize(
                 raise InfeasibleError(failure(lattice, node))
             hidden = found
     if set(shows.values()) != {"taxonomy"}:
-        method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))}
+        method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
     release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift)
     release.search = {"nodes": lattice.nodes, "checked": lattice.checked}

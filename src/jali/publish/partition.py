@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, owners
+from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order, open_order
+from jali.encoding.ends import Grid
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
@@ -23,14 +24,15 @@ from jali.publish.checks import (
     importance_of,
     note_of_stars,
     only_present,
+    promised_people,
     require_publishable,
     require_table,
     told_importance,
 )
-from jali.publish.generalize import manifest_of, mean_weight, one_of_each
+from jali.publish.generalize import ALIKE, manifest_of, mean_weight, one_of_each
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.column import publish_exact
-from jali.releases.display import Members, Show, publish_groups, shows_of
+from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
@@ -70,10 +72,7 @@ def of_groups(
     shown, first = combine([(c.held, len(c.labels)) for c in made if c.role == "quasi"], held.records)
     published = _partition(held, shown, len(first)) if table.person is not None else None
     if published is not None and not bool(hold(principles, published.counts(held)).all()):
-        raise InfeasibleError(
-            "groups that are shown alike are one published group, and here such a group breaks a promise; "
-            'use generalize, or show the groups otherwise, e.g. as "set"'
-        )
+        raise InfeasibleError(ALIKE)
     release = kind(
         tuple(made),
         manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0),
@@ -83,6 +82,8 @@ def of_groups(
         people=None if published is None else people_table(held, published, made, principles),
         origin=table.origin,
     )
+    if table.person is None and len(first) < groups and not bool(hold(principles, release.counts()).all()):
+        raise InfeasibleError(ALIKE)
     release.remember(home, table.records, by_combination=not divided)
     counts = dict(release.manifest.counts) | {"suppressed": release.suppressed}
     release.manifest = replace(release.manifest, counts=counts)
@@ -139,6 +140,7 @@ def partition(
     show: Show | Mapping[str, Show] | None = None,
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
+    grid: Grid | None = None,
     suppress: float = 0.0,
     transparent: bool = False,
     threads: int | None = None,
@@ -153,7 +155,11 @@ def partition(
     `show` says how a group's values are shown: "taxonomy", "interval", "set" or "pdf", for all columns or by column; by
     default numbers as intervals, words by their taxonomy, else as sets. With "pdf" a cell is the distribution in its
     group, or with `towards` below 1 one between even shares over what it starts from ("taxonomy": its node, "set": its
-    values) and that.
+    values) and that. Intervals and sets name public values alone: those of a declared domain, and those that at least k
+    people of the table share (k of the promises, else 5). Other ends are rounded outward to multiples of `grid`, a step
+    for all columns or by column (for dates a unit such as "month"), else of a step that follows from declared limits,
+    else from the rows, and the release says so; a set shows words that are not public as other values, and numbers as
+    an interval. "interval-exact" and "set-exact" name any value.
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that lowers the KL-divergence.
     `transparent=True` keeps the promises also against an attacker who knows this algorithm: the people are cut into
     equal halves, by the column that makes the boxes smallest (`split="area"`) or that spans most ("range"); people with
@@ -170,10 +176,11 @@ def partition(
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
     shift = shift_of(shows, towards, start)
+    table, named = naming_values(table, shows, grid, promised_people(required))
     weights = importance_of(table, importance)
     method: dict[str, Any] = {"name": "partition", "mode": "relaxed" if halves else mode, "split": by, "show": shows}
     method |= {"suppress": str(suppress)} | ({"similarity": similarity} if by == "kl" else {})
-    method |= (shift.to_dict() if "pdf" in shows.values() else {}) | told_importance(table, importance)
+    method |= (shift.to_dict() if "pdf" in shows.values() else {}) | told_importance(table, importance) | named
     if transparent:
         one_row = table.person is None
         method |= halved_claim(one_row=one_row) if halves else claim(method, required, one_row=one_row)
@@ -215,9 +222,7 @@ def _equally(split: Any, required: tuple[Principle, ...], share: Fraction) -> By
 
 def _halved(asked: _Asked, by: By, importance: Ints | None, step: Step) -> Partitioned:
     """The release of equal halves. Who is drawn into which sample, and the order of ties, are random and forgotten."""
-    table = asked.table
-    if table.multiplicity is not None:  # people of one record may go to different halves
-        table = table.take(owners(table.multiplicity), None)
+    table = asked.table.one_by_one()  # people of one record may go to different halves
     people = people_of(table)
     require_feasible(asked.principles, people.whole)
     drawn, ties = fresh_order(table.records), open_order(table.records)
@@ -262,9 +267,10 @@ def recode(
     objective: Objective = "kl",
     importance: Mapping[str, float] | None = None,
     peel: Peel = "size",
-    show: RecodeShow | Literal["pdf"] = "taxonomy",
+    show: RecodeShow | Literal["pdf", "set-exact"] = "taxonomy",
     towards: float | Fraction | None = None,
     start: Start = "taxonomy",
+    grid: Grid | None = None,
     suppress: float = 0.0,
     transparent: bool = False,
     on_step: Step | None = None,
@@ -274,8 +280,9 @@ def recode(
     `objective` is what is kept best: "kl" or "granularity"; `importance` multiplies what each column costs it, by name
     and 1 where none is given. With `peel="size"` who is grouped first depends on sizes
     alone; `peel="principle"` keeps more detail, but an attacker who knows the algorithm learns which classes failed.
-    `show` is "taxonomy" (the smallest node that covers a group), "set" (its values) or "pdf" (their distribution, for
-    which the groups are sought as for sets; `towards` and `start` as in `partition`).
+    `show` is "taxonomy" (the smallest node that covers a group), "set" (its values, where they are public; `grid` as in
+    `partition`), "set-exact" (any value) or "pdf" (their distribution, for which the groups are sought as for sets;
+    `towards` and `start` as in `partition`).
     `suppress` is the share of rows that may be suppressed (shown as `*`), where that serves the objective; who comes
     first depends on sizes alone. `transparent=True` is for k-anonymity with objective="granularity": then nothing here
     reads sensitive values, and an attacker who knows the algorithm learns nothing more.
@@ -288,16 +295,17 @@ def recode(
     _require_show(show)
     shift = shift_of({"": show}, towards, start)
     shows: dict[str, Show] = dict.fromkeys((column.name for column in table.quasi), show)
+    table, named = naming_values(table, shows, grid, promised_people(required))
     method: dict[str, Any] = {
         "name": "recode", "objective": objective, "peel": peel, "show": shows, "suppress": str(suppress),
         "known_algorithm": KNOWN_ALGORITHM[peel] if one_of(peel, PEELS) else "",
     }  # fmt: skip
-    method |= (shift.to_dict() if show == "pdf" else {}) | told_importance(table, importance)
+    method |= (shift.to_dict() if show == "pdf" else {}) | told_importance(table, importance) | named
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     asked = _Asked(table, required, method, shows, shift)
     with watched("recoding", on_step) as step:
         weights = importance_of(table, importance)
-        options: Any = {"objective": objective, "show": "set" if show == "pdf" else show, "peel": peel}
+        options: Any = {"objective": objective, "show": "taxonomy" if show == "taxonomy" else "set", "peel": peel}
         options |= {"importance": weights}
         sought = partial(recode_groups, table, required, **options, on_step=step)
         plain = sought(budget=0)
@@ -316,8 +324,8 @@ def _require_show(show: object) -> None:
     if not isinstance(show, str):
         got = f"show={told(show)!r}"
         raise InputError("recode shows all columns alike", got=got, do='give one display: show="pdf"')
-    if show not in (*SHOWS, "pdf"):
-        raise InputError(f'no show "{show}"', do=nearest(show, (*SHOWS, "pdf")))
+    if show not in (*SHOWS, "set-exact", "pdf"):
+        raise InputError(f'no show "{show}"', do=nearest(show, (*SHOWS, "set-exact", "pdf")))
 
 
 def _of_classes(asked: _Asked, found: Recoding) -> Recoded:

@@ -68,19 +68,19 @@ def _tokens(text: str) -> Iterator[_Token]:
         if text[at].isspace():
             at += 1
             continue
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
+        token = _TOKEN.match(text, at)
+        if token is None or token.lastgroup is None:
             _strange(text, at)
-        kind, word = found.lastgroup, found.group()
+        kind, word = token.lastgroup, token.group()
         if kind == "word" and not word.isidentifier():
             _strange(text, at + next((i for i, sign in enumerate(word) if not ("a" + sign).isidentifier()), 0))
         if kind == "word" and word.upper() in tree.KEYWORDS:
             kind, word = "key", word.upper()
-        at = found.end()
+        at = token.end()
         if kind == "number" and at < len(text) and ("a" + text[at]).isidentifier():
             do = "leave a space, or write a column name that starts with a digit in double quotes"
-            _fail(found.start(), "a number runs into a word", text[found.start() : at + 12], do)
-        yield _Token(kind, word, found.start())
+            _fail(token.start(), "a number runs into a word", text[token.start() : at + 12], do)
+        yield _Token(kind, word, token.start())
     yield _Token("end", "the end", len(text))
 
 
@@ -232,13 +232,13 @@ class _Reader:
     def members(self) -> frozenset[Scalar]:
         start = self.now.at
         self.expect("(", "write the values in parentheses, as in IN ('a', 'b')")
-        found = [self.literal()]
+        literals = [self.literal()]
         while self.take(","):
-            found.append(self.literal())
+            literals.append(self.literal())
         self.expect(")", "separate the values with commas and close the parenthesis")
-        if tree.mixed(found):
+        if tree.mixed(literals):
             _fail(start, "IN mixes numbers with TRUE or FALSE", do="use one kind of value")
-        return frozenset(found)
+        return frozenset(literals)
 
     def literal(self) -> Scalar:
         token = self.advance()

@@ -44,6 +44,8 @@ COMPARED = ("kl", "loss")
 _NAMED = ("name", "role", "kind")  # what a manifest says of every column
 SHOWN_ROWS = 5
 """How many rows of a table a notebook shows."""
+Reading = Callable[[], tuple[dict[str, Rows], dict[str, Any]]]
+"""A way to read the tables and the manifest of a release that was written."""
 Bound = Literal["exact", "at most"]
 """Whether a figure about an attacker is exact or an upper bound."""
 
@@ -319,6 +321,13 @@ class Release(ABC):
             broken = ", ".join(repr(p) for p in self.principles if not bool(p.holds(counts).all()))
             raise InternalError(f"the release does not keep {broken}; nothing was written: please report this bug")
 
+    def totals(self) -> list[Ints]:
+        """The sizes of the groups, largest first, and of each sensitive column the people of each value."""
+        counts = self.counts()
+        cells = [counts.cells(column.name) for column in counts.sensitive]
+        people = [counted(each.value, each.n, len(each.column)) for each in cells]
+        return [np.sort(counts.size)[::-1], *people]
+
     def kept(self) -> dict[str, bool]:
         """Whether each promise is kept, from the published tables alone."""
         counts = self.counts()
@@ -341,11 +350,23 @@ class Release(ABC):
         with store.hold_release(folder, overwrite=overwrite):
             self.verify()
             return store.write(
-                folder, self.counted_tables, self._written_facts(), overwrite=overwrite, form=format,
-                check=self._check_files, texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
+                folder, self.counted_tables, self.written_facts(), overwrite=overwrite, form=format,
+                check=lambda new: self.check_written(new, lambda: store.read(new, in_order=False)),
+                texts=self._pictures(),
+                spreadsheet_safe=spreadsheet_safe,
             )  # fmt: skip
 
-    def _written_facts(self) -> dict[str, Any]:
+    def write(self, target: str | Path, *, engine: Any = None, overwrite: bool = False) -> Path:
+        """Write the release into a folder of Parquet files, or into tables of a database in one transaction.
+
+        Those are NAME, NAME_… and NAME_manifest for "postgresql://host/db?table=NAME". `engine="spark"` writes a
+        folder. Every promise is judged from what the engine counts in the written rows, before they take their place.
+        """
+        from jali.releases.elsewhere import write
+
+        return write(self, target, engine=engine, overwrite=overwrite)
+
+    def written_facts(self) -> dict[str, Any]:
         """The manifest as it is written, but for the files."""
         return self.told() | {"columns": self.columns_facts()}
 
@@ -353,9 +374,9 @@ class Release(ABC):
         """The pictures that are written with the tables, by file name."""
         return {}
 
-    def _read_back(self, folder: Path) -> Self:
-        """The release that stands in the finished files."""
-        return self.restored(folder, *store.read(folder))
+    def _read_back(self, place: str | Path, read: Reading) -> Self:
+        """The release that was written."""
+        return self.restored(place, *read())
 
     @classmethod
     @abstractmethod
@@ -386,23 +407,14 @@ class Release(ABC):
             parts.append(html_table(table.column_names, rows, caption=f"Table “{name}”, its first rows"))
         return joined(parts)
 
-    def _check_files(self, folder: Path) -> None:
-        """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
+    def check_written(self, place: str | Path, read: Reading) -> None:
+        """Read what was written back: it must say what this release says, and keep every promise by itself."""
         try:
-            written = self._read_back(folder)
+            written = self._read_back(place, read)
             written.verify()
-            own, theirs = self.counts(), written.counts()
-            same, back = _totals(own), _totals(theirs)
+            same, back = self.totals(), written.totals()
         except InputError as problem:
             raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
         if len(same) != len(back) or not all(np.array_equal(a, b) for a, b in zip(same, back, strict=True)):
-            raise InternalError(
-                "the files do not say what the release says; nothing was written: please report this bug"
-            )
-
-
-def _totals(counts: Counts) -> list[NDArray[np.int64]]:
-    """The sizes of the groups, largest first, and of each sensitive column the people of each value over all groups."""
-    cells = [counts.cells(column.name) for column in counts.sensitive]
-    people = [counted(each.value, each.n, len(each.column)) for each in cells]
-    return [np.sort(counts.size)[::-1], *people]
+            what = "what is read back is not what the release says; nothing was written: please report this bug"
+            raise InternalError(what)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, added, starts
+from jali.core.arrays import Ints, added, combine, starts
 from jali.core.rows import Order
 from jali.cover.cover import Cover
 from jali.encoding import values as v
@@ -89,6 +90,21 @@ class Published:
             sensitive, of_node = self.judged
             told |= judged_dict(sensitive) | {"values": self.labels.to_pylist(), "judged_as": of_node.tolist()}
         return told
+
+
+def shown_alike(
+    columns: Sequence[Published], held: Sequence[NDArray[np.integer]], *more: NDArray[Any]
+) -> tuple[NDArray[np.int32], Ints]:
+    """The distinct row of each record, numbered by what is shown and by `more` numbers, and a record of each."""
+    keys = []
+    for column, codes in zip(columns, held, strict=True):
+        rank = np.empty(len(column.labels), dtype=np.int32)
+        rank[pc.array_sort_indices(column.labels).to_numpy()] = np.arange(len(rank), dtype=np.int32)
+        keys.append((rank[codes], len(rank)))
+    for numbers in more:
+        known, at = np.unique(numbers, return_inverse=True)
+        keys.append((at.reshape(-1), len(known)))
+    return combine(keys, len(held[0]))
 
 
 def compact(codes: NDArray[np.integer], nodes: int) -> tuple[NDArray[np.integer], Ints]:

@@ -22,7 +22,7 @@ from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
 from jali.principles.anonymity import DeltaPresence
-from jali.releases.base import Bound
+from jali.releases.base import Bound, Reading
 from jali.releases.generalized import Generalized, require_jali_table
 from jali.releases.presence import Parts, Presence, presence_in_parts
 from jali.releases.summary import HOLDER, NOT_COVERED, OF_THE_PRESENT, beyond
@@ -167,9 +167,9 @@ class Concealed(Generalized):
         codes = v.places(values, column.values)[column.codes]
         return _widened(replace(column, values=values, hierarchy=None), codes, np.ones(len(values), dtype=bool))
 
-    def _read_back(self, folder: Path) -> Self:
+    def _read_back(self, place: str | Path, read: Reading) -> Self:
         assert self._public is not None  # `save` has verified it against the public table
-        return super()._read_back(folder).beside(self._public)
+        return super()._read_back(place, read).beside(self._public)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release knows neither where the original's rows went nor the public table."""

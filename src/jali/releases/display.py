@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints
 from jali.encoding import values as v
+from jali.encoding.ends import Ends, Grid, Naming, Span, ends_of, every_value, steps_of, written
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, one_of, told
@@ -25,8 +26,12 @@ from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, p
 from jali.search.common import Partition
 from jali.search.items import under_taxonomy
 
-Show = Literal["taxonomy", "interval", "set", "pdf"]
-SHOWS: tuple[Show, ...] = ("taxonomy", "interval", "set", "pdf")
+Show = Literal["taxonomy", "interval", "set", "pdf", "interval-exact", "set-exact"]
+SHOWS: tuple[Show, ...] = get_args(Show)
+OTHERS = "other values"
+"""How a set shows words that are not public."""
+PEOPLE = 5
+"""How many people share a value that is named, unless the promises say it."""
 
 
 def shows_of(
@@ -45,7 +50,7 @@ def shows_of(
     result = {}
     for column in columns:
         chosen = asked.get(column.name) or default or _default(column)
-        if chosen == "interval" and column.kind not in ("number", "date"):
+        if chosen in ("interval", "interval-exact") and column.kind not in ("number", "date"):
             if isinstance(show, Mapping):
                 raise InputError(f'column "{column.name}" has no intervals', do='show it as "taxonomy" or "set"')
             chosen = default or _default(column)
@@ -58,6 +63,37 @@ def _default(column: Column) -> Show:
         return "interval"
     assert column.hierarchy is not None
     return "taxonomy" if column.hierarchy.height > 1 else "set"
+
+
+def naming_values(
+    table: Table, shows: Mapping[str, Show], grid: Grid | None, people: int | None
+) -> tuple[Table, dict[str, Any]]:
+    """The table whose columns know which of their values intervals and sets may name, and what a manifest says of it.
+
+    Values of a declared domain are public, and those that at least so many people share. Displays that are exact name
+    any value.
+    """
+    shown = [column for column in table.quasi if shows[column.name] in ("interval", "set") and not column.declared]
+    steps, least = steps_of(tuple(shown), grid), PEOPLE if people is None else people
+    if not shown:
+        return table, {}
+    ends = {column.name: ends_of(table, column, least, steps.get(column.name)) for column in shown}
+    columns = tuple(replace(column, ends=ends.get(column.name)) for column in table.columns)
+    known = table.__dict__.get("frequencies")
+    table = replace(table, columns=columns)
+    if known is not None:
+        table.__dict__["frequencies"] = known
+    return table, {"named": {"people": least} | ({"grid": written(steps)} if steps else {})}
+
+
+def shown_again(method: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that show a table again as a manifest says; releases before public ends named any value."""
+    shows = dict(method["show"])
+    if "named" not in method:
+        return {
+            "show": {name: f"{show}-exact" if show in ("interval", "set") else show for name, show in shows.items()}
+        }
+    return {"show": shows} | ({"grid": method["named"]["grid"]} if "grid" in method["named"] else {})
 
 
 class Members(NamedTuple):
@@ -86,9 +122,9 @@ def publish_groups(
         return _with_hidden(publish_groups(column, seen, show, shift=shift, level=level), hidden)
     if show == "taxonomy":
         return _taxonomy(column, members)
-    if show == "interval":
+    if show in ("interval", "interval-exact"):
         return _intervals(column, members, crossing=_crossing(column, level))
-    if show == "set":
+    if show in ("set", "set-exact"):
         return _sets(column, members)
     return _distributions(column, members, shift or Shift(), level)
 
@@ -168,8 +204,7 @@ def _bounds(column: Column, nodes: list[tuple[int, int]]) -> Bounds | None:
 
 def _in_order(column: Column) -> tuple[NDArray[np.float64], Ints]:
     """The numbers that a column's values are, and their codes by size, a missing value last."""
-    numbers = v.numbers(column.values)
-    assert numbers is not None
+    numbers = column.numbers
     return numbers, np.argsort(np.where(np.isnan(numbers), np.inf, numbers), kind="stable")
 
 
@@ -186,8 +221,14 @@ def _crossing(column: Column, level: int | None) -> bool:
 
 
 def _intervals(column: Column, found: Members, *, crossing: bool) -> Published:
-    codes, group, groups, records, _ = found
-    numbers, order = _in_order(column)
+    facts, of_group = _interval_facts(column, found, crossing=crossing)
+    return _published(column, of_group[found.records], facts)
+
+
+def _interval_facts(column: Column, found: Members, *, crossing: bool) -> tuple[IntervalFacts, Ints]:
+    """The intervals of groups, and the node of each group; ends that the column may not name are rounded outward."""
+    codes, group, groups, _, _ = found
+    _, order = _in_order(column)
     missing = len(column.values) - 1 if column.values.null_count else len(column.values)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
@@ -198,41 +239,82 @@ def _intervals(column: Column, found: Members, *, crossing: bool) -> Published:
     low = np.where(high < 0, -1, low)
     width = len(order) + 1
     _, first, number = np.unique(((low + 1) * width + high + 1) * 2 + empty, return_index=True, return_inverse=True)
-    labels = column.labels
-    texts, lows, highs, holes = [], [], [], []
-    for at in first:
-        a, b, hole = int(low[at]), int(high[at]), bool(empty[at])
-        span = None
-        if b >= 0:
-            one, other = labels[int(order[a])].as_py(), labels[int(order[b])].as_py()
-            span = one if a == b else f"[{one}, {other}]"
-        texts.append(span if not hole or span is None else f"{span} or missing")
-        lows.append(None if b < 0 else float(numbers[order[a]]))
-        highs.append(None if b < 0 else float(numbers[order[b]]))
-        holes.append(hole)
+    ends = column.ends or every_value(column)
+    nodes: dict[tuple[Span | None, bool], int] = {}
+    of_node, rounded = np.zeros(len(first), dtype=np.int64), False
+    for at, one in enumerate(first):
+        span = None if high[one] < 0 else ends.span(column, int(order[low[one]]), int(order[high[one]]))
+        if span is not None and span.rounded:  # an interval that reads like a rounded one is the same cell
+            span, rounded = span._replace(rounded=False), True
+        of_node[at] = nodes.setdefault((span, bool(empty[one])), len(nodes))
     facts = IntervalFacts(
-        labels=tuple(texts), bounds=Bounds(tuple(lows), tuple(highs)), missing=tuple(holes),
-        whole=bool(v.is_whole(column.values)), crossing=crossing,
+        labels=tuple(_interval_text(span, hole) for span, hole in nodes),
+        bounds=Bounds(
+            tuple(None if span is None else span.low for span, _ in nodes),
+            tuple(None if span is None else span.high for span, _ in nodes),
+        ),
+        missing=tuple(hole for _, hole in nodes),
+        whole=bool(v.is_whole(column.values)), crossing=crossing or rounded,
+        naming=None if column.declared else ends.naming(rounded=rounded),
     )  # fmt: skip
-    return _published(column, number.reshape(-1).astype(np.int64)[records], facts)
+    return facts, of_node[number.reshape(-1)]
+
+
+def _interval_text(span: Span | None, hole: bool) -> str | None:
+    if span is None:
+        return None
+    return f"{span.text} or missing" if hole else span.text
 
 
 def _sets(column: Column, found: Members) -> Published:
-    owner, codes, _ = distinct_pairs(found.group, found.codes)
-    code = codes.astype(np.int32)
+    """Sets of public values; a group with others says so, or shows the interval of its numbers or days."""
+    ends = column.ends or every_value(column)
+    owner, code, _ = distinct_pairs(found.group, found.codes)
+    unnamed = np.zeros(found.groups, dtype=bool)
+    unnamed[owner[~ends.public[code]]] = True
+    spans, span_of = None, np.full(found.groups, -1, dtype=np.int64)
+    if column.kind in ("number", "date") and unnamed.any():
+        spans, span_of = _spans_of(column, found, unnamed)
     start = np.searchsorted(owner, np.arange(found.groups + 1))
-    numbers: dict[bytes, int] = {}
-    of_group = np.array([numbers.setdefault(code[a:b].tobytes(), len(numbers)) for a, b in pairwise(start)])
+    numbers: dict[tuple[bytes, int], int] = {}
+    of_group = np.zeros(found.groups, dtype=np.int64)
+    for at, (a, b) in enumerate(pairwise(start)):
+        own = code[a:b] if span_of[at] < 0 else code[:0]
+        which = int(span_of[at]) if span_of[at] >= 0 else -2 if unnamed[at] else -1  # an interval, other values, a set
+        of_group[at] = numbers.setdefault((own[ends.public[own]].astype(np.int32).tobytes(), which), len(numbers))
+    facts = _set_facts(column, [(np.frombuffer(key, dtype=np.int32), which) for key, which in numbers], spans)
+    return _published(column, of_group[found.records], replace(facts, naming=_named_by(column, ends, spans)))
+
+
+def _spans_of(column: Column, found: Members, some: NDArray[np.bool_]) -> tuple[IntervalFacts, Ints]:
+    """The intervals of some groups, and the node of each group, -1 of the others."""
+    number = np.cumsum(some) - 1
+    kept = some[found.group]
+    inside = Members(found.codes[kept], number[found.group[kept]], int(some.sum()), number[some])
+    facts, of_group = _interval_facts(column, inside, crossing=True)
+    return facts, np.where(some, of_group[np.maximum(number, 0)], -1)
+
+
+def _set_facts(column: Column, nodes: Sequence[tuple[Ints, int]], spans: IntervalFacts | None) -> SetFacts:
+    """The facts of sets: the codes of each, and its interval (by number), or whether it has other values (-2)."""
     labels = column.labels.to_pylist()
-    members = [np.frombuffer(key, dtype=np.int32) for key in numbers]
-    used = np.unique(np.concatenate(members))
+    used = np.unique(np.concatenate([codes for codes, _ in nodes]))
     position = {int(c): i for i, c in enumerate(used)}
-    facts = SetFacts(
-        labels=tuple(_set_text([labels[i] for i in m]) for m in members),
-        leaves=tuple(labels[c] for c in used),
-        members=tuple(tuple(position[int(c)] for c in m) for m in members),
+    texts = tuple(
+        _set_text([labels[i] for i in codes], others=which == -2) if which < 0 or spans is None else spans.labels[which]
+        for codes, which in nodes
     )
-    return _published(column, of_group.astype(np.int64)[found.records], facts)
+    return SetFacts(
+        labels=texts,
+        leaves=tuple(labels[c] for c in used),
+        members=tuple(tuple(position[int(c)] for c in codes) for codes, _ in nodes),
+        others=frozenset(node for node, (_, which) in enumerate(nodes) if which == -2),
+        intervals=spans,
+    )
+
+
+def _named_by(column: Column, ends: Ends, spans: IntervalFacts | None) -> Naming | None:
+    return None if column.declared else ends.naming(rounded=spans is not None)
 
 
 def _distributions(column: Column, found: Members, shift: Shift, level: int | None) -> Published:
@@ -254,21 +336,21 @@ def publish_weights(column: Column, group: Ints, weights: Sequence[Mapping[int, 
     return _published(column, of_group[group], facts)
 
 
-def _set_text(values: Sequence[str | None]) -> str | None:
+def _set_text(values: Sequence[str | None], *, others: bool = False) -> str | None:
     """A set as people read it, no two sets alike; one value alone is shown as it is, where it looks like no set or *.
 
     >>> _set_text(["a", None]), _set_text(["a"]), _set_text(["a, b", "c"]), _set_text(["{a, b}"])
     ('{a, missing}', 'a', '{"a, b", c}', '{"{a, b}"}')
     """
-    if len(values) == 1 and (values[0] is None or not (values[0].startswith("{") or values[0] == ROOT)):
+    if not others and len(values) == 1 and (values[0] is None or not (values[0].startswith("{") or values[0] == ROOT)):
         return values[0]
-    return "{" + ", ".join(map(_named, values)) + "}"
+    return "{" + ", ".join([*map(_named, values), *([OTHERS] if others else [])]) + "}"
 
 
 def _named(label: str | None) -> str:
     if label is None:
         return MISSING
-    plain = label not in ("", MISSING, ROOT) and not set(label) & set('{},"\\') and label == label.strip()
+    plain = label not in ("", MISSING, ROOT, OTHERS) and not set(label) & set('{},"\\') and label == label.strip()
     return label if plain else json.dumps(label, ensure_ascii=False)
 
 

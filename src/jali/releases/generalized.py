@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted
@@ -22,9 +21,9 @@ from jali.estimates.conditions import BoxColumn
 from jali.principles.base import Combined, Principle, exact
 from jali.principles.counts import Counts
 from jali.releases.base import Bound, Manifest, Release
-from jali.releases.column import Published, restored
+from jali.releases.column import Published, restored, shown_alike
 from jali.releases.facts import LevelFacts
-from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts
+from jali.releases.group_facts import GroupFacts, NodeFacts
 from jali.releases.people import PEOPLE, people_counts
 from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
 from jali.search.layout import Peel
@@ -44,21 +43,6 @@ class _Home(NamedTuple):
     by_combination: bool
 
 
-def _distinct(
-    columns: Sequence[Published], held: Sequence[NDArray[np.integer]], weight: NDArray[np.float64] | None
-) -> tuple[NDArray[np.int32], Ints]:
-    """The distinct row of each record, numbered by what is shown, and a record of each."""
-    keys = []
-    for column, codes in zip(columns, held, strict=True):
-        rank = np.empty(len(column.labels), dtype=np.int32)
-        rank[pc.array_sort_indices(column.labels).to_numpy()] = np.arange(len(rank), dtype=np.int32)
-        keys.append((rank[codes], len(rank)))
-    if weight is not None:
-        known, at = np.unique(weight, return_inverse=True)
-        keys.append((at.reshape(-1), len(known)))
-    return combine(keys, len(held[0]))
-
-
 class Generalized(Release):
     """A table with generalized quasi-identifiers and exact sensitive values, in random order."""
 
@@ -74,7 +58,7 @@ class Generalized(Release):
         It keeps distinct rows with their numbers, in an order that follows from what they show and from nothing else.
         """
         held = [column.codes if numbers is None else column.held for column in columns]
-        record, first = _distinct(columns, held, weight)
+        record, first = shown_alike(columns, held, *(() if weight is None else (weight,)))
         self._order = Order(counted(record, numbers, len(first)), None if of is None else record[of])
         self._columns = tuple(
             replace(column, held=codes[first], order=self._order) for column, codes in zip(columns, held, strict=True)
@@ -291,9 +275,9 @@ class Generalized(Release):
 
     @property
     def _crossing(self) -> bool:
-        """Whether groups are shown by intervals across the nodes that were cut."""
+        """Whether groups are shown by more than they are: by rounded ends, other values, or across nodes."""
         facts = [column.facts for column in self.of_role("quasi")]
-        return any(isinstance(f, IntervalFacts) and f.crossing for f in facts)
+        return any(isinstance(f, GroupFacts) and f.overlapping for f in facts)
 
     def presence(self, public: Table | None = None) -> Presence:
         """For each person of the public table the probability of being in this one, from the published cells alone."""
@@ -329,7 +313,7 @@ class Generalized(Release):
             kinds = {name: pa.int64() if name == PEOPLE else pa.string() for name in people.column_names}
             people = pa.table({name: people[name].cast(kind) for name, kind in kinds.items()})
         facts = Manifest.from_dict(manifest)
-        held: Any = {"numbers": rows.numbers, "of": rows.of}
+        held: Any = {"numbers": rows.numbers, "of": rows.of if rows.order is None or rows.order.known else None}
         made = cls(tuple(columns), facts, **held, weight=weight, weight_name=weight_name, people=people)
         told = (facts.counts["rows"], facts.counts["groups"], facts.counts["suppressed"])
         if told != (made.rows, len(made.sizes), made.suppressed):

@@ -15,6 +15,7 @@ from jali.core.arrays import Bools, Ints, starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.builders import Mask, Suppress
+from jali.encoding.ends import Naming
 from jali.encoding.hierarchy import FAMILIES, ROOT, Builder, Family, Taxonomy
 from jali.encoding.table import Column
 from jali.errors import InputError
@@ -30,9 +31,16 @@ class GroupFacts(Facts):
 
     display: ClassVar[str]
     words: ClassVar[str]  # what a cell is, for people
+    names: ClassVar[str] = "values"  # what of a cell can be a value of the rows
 
     labels: Labels
     hidden: bool = False  # whether suppressed rows show *, which is no label of these
+    naming: Naming | None = None  # which values of the rows are named; None where all are declared, or nothing is said
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether cells of different groups can cover the same values though no value is in both groups."""
+        return False
 
     @property
     def cells(self) -> Labels:
@@ -55,15 +63,17 @@ class GroupFacts(Facts):
         """For a node, by its number: the values of the holder's column that it covers, in their order."""
 
     def in_words(self, level: int, example: str | None) -> str:
-        """What a cell is, and an example."""
-        return f"{self.words}, like {example or ROOT}"
+        """What a cell is, an example, and which values of the rows it names."""
+        named = "" if self.naming is None else f"; {self.names} {self.naming.in_words}"
+        return f"{self.words}, like {example or ROOT}{named}"
 
     def builder(self, name: str) -> Builder:
         """Values are enough, and which of them a label covers."""
         return Suppress()
 
     def _told(self, **own: Any) -> dict[str, Any]:
-        return {"display": self.display, **own} | ({"hidden": True} if self.hidden else {})
+        named = {} if self.naming is None else {"named": self.naming.to_dict()}
+        return {"display": self.display, **own} | ({"hidden": True} if self.hidden else {}) | named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,15 +179,24 @@ class NodeFacts(GroupFacts):
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalFacts(GroupFacts):
-    """From the least to the greatest number or day of the group; a group may also have missing values."""
+    """From the least to the greatest number or day of the group; a group may also have missing values.
+
+    Ends that the rows do not make public are rounded outward.
+    """
 
     display: ClassVar[str] = "interval"
     words: ClassVar[str] = "the interval of each group"
+    names: ClassVar[str] = "ends"
 
     bounds: Bounds
     missing: tuple[bool, ...]  # (nodes,)
     whole: bool
     crossing: bool = False  # whether intervals of different groups can overlap
+
+    @property
+    def overlapping(self) -> bool:
+        """As it was found when the intervals were made."""
+        return self.crossing
 
     def cover(self, labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
         """The numbers between both ends, each of which is in it."""
@@ -185,7 +204,7 @@ class IntervalFacts(GroupFacts):
         nodes = self.nodes_of(texts)
         low, high = _spans(self.bounds, nodes)
         if not self.whole:
-            high = np.where(low < high, np.nextafter(high, np.inf), high)  # the interval holds its largest value
+            high = closed(low, high)
         mixed = np.array([n >= 0 and self.missing[n] for n in nodes]) & ~np.isnan(low)
         missing, guessed = texts.index(None) if None in texts else None, _guessed(root, low)
         if mixed.any():
@@ -224,44 +243,100 @@ class IntervalFacts(GroupFacts):
             raise ValueError("the nodes do not have a bound each")
         return cls(
             labels=labels, hidden=bool(told.get("hidden")), bounds=bounds, missing=tuple(map(bool, missing)),
-            whole=bool(told["whole"]), crossing=bool(told.get("crossing")),
+            whole=bool(told["whole"]), crossing=bool(told.get("crossing")), naming=Naming.from_dict(told.get("named")),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetFacts(GroupFacts):
-    """The values of the group, one by one."""
+    """The values of the group, one by one.
+
+    A group with words that are not public shows these as other values; one with such numbers or days shows an interval.
+    """
 
     display: ClassVar[str] = "set"
     words: ClassVar[str] = "the set of each group's values"
 
-    leaves: Labels  # the values of all groups
-    members: tuple[tuple[int, ...], ...]  # (nodes,) places in the leaves
+    leaves: Labels  # the values that groups name
+    members: tuple[tuple[int, ...], ...]  # (nodes,) places in the leaves; none for an interval
+    others: frozenset[int] = frozenset()  # the nodes with values that are named nowhere
+    intervals: IntervalFacts | None = None  # of groups that are shown so
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether some value is not named: which group it is in does not follow from the cells."""
+        return bool(self.others) or self.intervals is not None
 
     @property
     def named(self) -> Labels | None:
-        """The values of all groups."""
+        """The values that groups name."""
         return self.leaves
 
     def cover(self, labels: pa.Array, root: int | None, kind: v.Kind) -> Cover:
-        """The members of each set, evenly."""
-        return listed(self.leaves, self.members, self.nodes_of(labels.to_pylist()), kind, declared=False)
+        """The members of each set, evenly; beside other values these are a guess."""
+        texts = labels.to_pylist()
+        nodes = self.nodes_of(texts)
+        made = listed(self.leaves, self._guesses(), nodes, kind, declared=False)
+        made = replace(made, open=tuple(i for i, n in enumerate(nodes) if n in self.others))
+        if self.intervals is None:
+            return made
+        place = {text: node for node, text in enumerate(self.intervals.labels)}
+        low, high = self.intervals.bounds.numbers([place.get(text, -1) for text in texts])
+        holes = [text in place and self.intervals.missing[place[text]] for text in texts]
+        low, high = (np.where(holes, np.nan, side) for side in (low, high))  # an interval or missing: nothing is known
+        spans: Any = {
+            "low": low,
+            "high": high if self.intervals.whole else closed(low, high),
+            "whole": self.intervals.whole,
+        }
+        return replace(made, **spans) if self.leaves else replace(made, kind=kind, values=None, **spans)
+
+    def _guesses(self) -> tuple[tuple[int, ...], ...]:
+        """The members of each node; where only others are shown, all that any group names."""
+        every = tuple(range(len(self.leaves)))
+        return tuple(own or (every if node in self.others else ()) for node, own in enumerate(self.members))
 
     def covered(self, column: Column) -> Callable[[int], Ints]:
-        """By the names of the values."""
-        return _by_name(column, self.leaves, self.members)
+        """By the names of the values: other values are those that no group names."""
+        by_name = _by_name(column, self.leaves, self.members)
+        named = {*self.leaves, None}
+        other = np.array([i for i, text in enumerate(column.labels.to_pylist()) if text not in named], dtype=np.int64)
+        spans = None if self.intervals is None else self.intervals.covered(column)
+        place = {} if self.intervals is None else {text: node for node, text in enumerate(self.intervals.labels)}
+
+        def covered(node: int) -> Ints:
+            if spans is not None and self.labels[node] in place:
+                return spans(place[self.labels[node]])
+            return by_name(node) if node not in self.others else np.sort(np.concatenate([by_name(node), other]))
+
+        return covered
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         members = [list(m) for m in self.members]
-        return self._told(labels=list(self.labels), leaves=list(self.leaves), members=members)
+        own: dict[str, Any] = {"others": sorted(self.others)} if self.others else {}
+        own |= {} if self.intervals is None else {"intervals": self.intervals.to_dict()}
+        return self._told(labels=list(self.labels), leaves=list(self.leaves), members=members, **own)
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> SetFacts:
         """From JSON."""
         labels = texts_of(told["labels"])
         leaves, members = members_of(told, len(labels))
-        return cls(labels=labels, hidden=bool(told.get("hidden")), leaves=leaves, members=members)
+        others = frozenset(places_of(told.get("others", []), len(labels)))
+        spans = IntervalFacts.from_dict(told["intervals"]) if "intervals" in told else None
+        if any(not own and text not in (() if spans is None else spans.labels) and node not in others
+               for node, (own, text) in enumerate(zip(members, labels, strict=True))):  # fmt: skip
+            raise ValueError("a set has no members")
+        return cls(
+            labels=labels, hidden=bool(told.get("hidden")), leaves=leaves, members=members, others=others,
+            intervals=spans, naming=Naming.from_dict(told.get("named")),
+        )  # fmt: skip
+
+
+def closed(low: Floats, high: Floats) -> Floats:
+    """Upper ends of intervals of fractions that hold their largest value."""
+    return np.where(low < high, np.nextafter(high, np.inf), high)
 
 
 def members_of(told: Mapping[str, Any], nodes: int) -> tuple[Labels, tuple[tuple[int, ...], ...]]:

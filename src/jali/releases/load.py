@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+from jali.core.rows import Rows
 from jali.errors import InputError
 from jali.releases import store
 from jali.releases.base import Release
 
 
 def load(folder: str | Path) -> Release:
-    """Read a release back; its files must be those that were published."""
-    tables, manifest = store.read(folder)
+    """Read a release back from its folder, or from a database that counts its rows; nothing of it may be changed.
+
+    A database is named as for `write`: "postgresql://host/db?table=NAME", "clinic.duckdb?table=NAME".
+    """
+    tables, manifest = _read(folder)
     return _kind_of(folder, manifest).restored(folder, tables, manifest)
+
+
+def _read(place: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
+    if located_release(place):
+        from jali.sources.engines import stored
+        from jali.sources.engines.locations import target_of
+
+        location = target_of(place)
+        assert location is not None
+        return stored.read(location)
+    return store.read(place)
+
+
+def located_release(place: object) -> bool:
+    """Whether a place is one in a database."""
+    if not isinstance(place, (str, Path)) or os.path.isdir(place):
+        return False
+    from jali.sources.engines.locations import target_of
+
+    return target_of(place) is not None
 
 
 def release_of(asked_by: str, given: object) -> Release:

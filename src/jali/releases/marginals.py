@@ -25,10 +25,10 @@ from jali.graphical.privacy.block import smallest_group
 from jali.graphical.privacy.privacy import Checker, Verdict
 from jali.principles import AlphaAnonymity, KAnonymity, Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release
+from jali.releases.base import Manifest, Reading, Release
 from jali.releases.chains import Chain, chain_of, drawn, sentences
 from jali.releases.column import Published, whole_numbers
-from jali.releases.summary import Words, cost_lines, many, noted_lines
+from jali.releases.summary import Words, cost_lines, many, with_notes
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -229,23 +229,24 @@ class Marginals(Release):
         """What the manifest says of each column."""
         return [chain.to_dict() for chain in self.chains]
 
-    def _written_facts(self) -> dict[str, Any]:
+    def written_facts(self) -> dict[str, Any]:
         """The manifest as it is written, with the levels of each marginal."""
         told = {"attacker": ATTACKERS[self.attacker], "marginals": [marginal.levels for marginal in self.marginals]}
-        return super()._written_facts() | told
+        return super().written_facts() | told
 
     def _pictures(self) -> dict[str, str]:
         """The junction tree."""
         return {PICTURE: self.picture().svg_file()}
 
-    def _check_files(self, folder: Path) -> None:
-        """Read the finished files back: they must say what this release says, and keep every promise by themselves."""
+    def check_written(self, place: str | Path, read: Reading) -> None:
+        """Read what was written back: it must say what this release says, and keep every promise by itself."""
         try:
-            written = self._read_back(folder)
+            written = self._read_back(place, read)
             written.verify()
         except InputError as problem:
             raise InternalError(f"the files cannot be read back; nothing was written: {problem.what}") from None
-        same = all(table.equals(written.tables[name]) for name, table in self.tables.items())
+        there = written.tables
+        same = all(name in there and _sorted(table).equals(_sorted(there[name])) for name, table in self.tables.items())
         if len(written.tables) != len(self.tables) or not same:
             raise InternalError(
                 "the files do not say what the release says; nothing was written: please report this bug"
@@ -280,7 +281,7 @@ class Marginals(Release):
         lines += [f"  against {ATTACKERS[self.attacker]}", "  assuming one row per person"]
         lines += [f"  {FROM_FILES}"] if self.attacker == "quasi" else []
         lines += ["Not covered", *(f"  {text}" for text in self.not_covered), *cost_lines(self.manifest.metrics)]
-        return "\n".join([*lines, *noted_lines(self)])
+        return with_notes(lines, self)
 
 
 def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table) -> MarginalCounts:
@@ -301,3 +302,8 @@ def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table
         raise ValueError("a marginal has a cell twice, or one with nobody")
     cells = np.stack([codes[first] for _, codes, _ in columns], axis=1).astype(np.int32)
     return MarginalCounts(Marginal(tuple(own)), cells, n[first].astype(np.int64), rank)
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    """The same rows in an order that does not depend on where they were written."""
+    return table.sort_by([(name, "ascending") for name in table.column_names])

@@ -22,6 +22,7 @@ from jali.core.arrays import Ints, added_by_key
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.builders import Suppress
+from jali.encoding.ends import Naming, every_value
 from jali.encoding.hierarchy import ROOT, Builder, Hierarchy
 from jali.encoding.table import Column
 from jali.errors import InputError, nearest, one_of, told
@@ -240,7 +241,7 @@ class PdfFacts(SetFacts):
                 raise ValueError("a cell says something else than its weights")
         return cls(
             labels=labels, hidden=bool(told.get("hidden")), leaves=leaves, members=members, weights=weights,
-            declared=bool(told.get("declared")),
+            declared=bool(told.get("declared")), naming=Naming.from_dict(told.get("named")),
         )  # fmt: skip
 
 
@@ -262,6 +263,7 @@ def pdf_facts(column: Column, weights: Sequence[Mapping[int, int]]) -> tuple[Pdf
         members=tuple(tuple(position[code] for code, _ in cell) for cell in cells),
         weights=tuple(tuple(weight for _, weight in cell) for cell in cells),
         declared=declared,
+        naming=None if declared else (column.ends or every_value(column)).naming(rounded=False),
     )
     return facts, np.array(of_group, dtype=np.int64)
 

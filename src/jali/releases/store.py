@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Literal
@@ -20,20 +21,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from jali.core.arrays import steps
-from jali.core.files import Place, hold, put_folder, reason, sync
+from jali.core.files import Place, hold, put_folder, reason, require_space, sync
 from jali.core.formats import any_length, in_blocks, quoted, unquoted
-from jali.core.rows import (
-    AT_ONCE,
-    NEARLY,
-    Lines,
-    Rows,
-    csv_parts,
-    distinct_lines,
-    distinct_rows,
-    joined_lines,
-    ordered,
-    together,
-)
+from jali.core.lines import AT_ONCE, NEARLY, Lines, csv_parts, distinct_lines, joined_lines
+from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, ordered, pairs_of, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
@@ -42,6 +33,8 @@ SPREADSHEET_SAFE = "spreadsheet_safe"
 FORMAT_VERSION = 1
 PARTS_VERSION = 2  # a table may have several files, which a jali that reads version 1 would take for one another
 Format = Literal["csv", "parquet"]
+WriteFiles = Callable[[Path, str, Rows], dict[str, dict[str, Any]]]
+"""Writes a table of this name into a folder; what the manifest says of each file."""
 
 
 def write(
@@ -54,11 +47,13 @@ def write(
     check: Callable[[Path], None],
     texts: Mapping[str, str] = MappingProxyType({}),
     spreadsheet_safe: bool = False,
+    write_files: WriteFiles | None = None,
 ) -> Path:
     """Write the tables and the manifest into a folder; a crash leaves what was there before, or all of the new.
 
     `texts` are further files, such as pictures. `spreadsheet_safe` quotes what a spreadsheet would run. `check` looks
-    at the finished files before they take their place; what it raises leaves everything as it was.
+    at the finished files before they take their place; what it raises leaves everything as it was. `write_files` writes
+    the tables where an engine does that, by default this process.
     """
     if form not in ("csv", "parquet"):
         raise InputError('format must be "csv" or "parquet"', got=repr(form))
@@ -68,12 +63,13 @@ def write(
         manifest = manifest | {SPREADSHEET_SAFE: True}
     with hold_release(folder, overwrite=overwrite) as place:
         before = _identity(place.target)
+        require_space(place.target.parent, sum(bytes_of(rows) for rows in tables.values()))
         try:
             place.building.mkdir(mode=0o700)  # nobody else may look into it
             place.new.mkdir()
             for name, text in texts.items():
                 _write_text(place.new / name, text)
-            _build(place.new, tables, manifest, form, tuple(texts))
+            _build(place.new, tables, manifest, tuple(texts), write_files or partial(files_of, form=form))
             check(place.new)
             if _identity(place.target) != before:  # by a process that no lock keeps out, on another machine perhaps
                 raise InputError(f"{folder} was replaced meanwhile", do="look at what is there now, and save again")
@@ -104,11 +100,12 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _build(
-    building: Path, tables: Mapping[str, Rows], manifest: dict[str, Any], form: Format, texts: tuple[str, ...]
-) -> None:
+    building: Path, tables: Mapping[str, Rows], manifest: dict[str, Any], texts: tuple[str, ...],
+    write_files: WriteFiles,
+) -> None:  # fmt: skip
     files: dict[str, dict[str, Any]] = {}
     for name, rows in tables.items():
-        files |= _write_files(building, name, rows, form)
+        files |= write_files(building, name, rows)
     for name in texts:
         files[name] = {"table": None, "rows": 0, "sha256": _digest(building / name)}
     version = FORMAT_VERSION if len(files) == len(tables) + len(texts) else PARTS_VERSION
@@ -155,7 +152,7 @@ PART = 1 << 23
 """Rows of a Parquet file: a table of more has several, which are written side by side."""
 
 
-def _write_files(building: Path, name: str, rows: Rows, form: Format) -> dict[str, dict[str, Any]]:
+def files_of(building: Path, name: str, rows: Rows, form: Format) -> dict[str, dict[str, Any]]:
     """Write a table into one file or, where it is large, into several; what the manifest says of them."""
     some = list(steps(rows.count, 1, PART)) if form == "parquet" and rows.count > PART else [slice(0, rows.count)]
     numbers = [f"-{at}" for at in range(1, len(some) + 1)] if len(some) > 1 else [""]
@@ -209,9 +206,12 @@ class _Digested:
 
 def _write_parquet(rows: Rows, file: IO[bytes], some: slice) -> str:
     """Rows in random order have no statistics worth writing. A reader sees values, not that they were dictionaries."""
-    written, many = _Digested(file), rows.distinct.num_rows > rows.count / 2  # then dictionaries are no help
-    schema = Rows(rows.distinct.slice(0, 0)).plain().schema if many else rows.distinct.schema
-    with pq.ParquetWriter(written, schema, write_statistics=False, store_schema=False) as writer:
+    written = _Digested(file)
+    many = not isinstance(rows, Paired) and rows.held > rows.count / 2  # then dictionaries are no help
+    schema = Rows(rows.schema.empty_table()).plain().schema if many else rows.schema
+    repeated: Any = rows.distinct.column_names if isinstance(rows, Paired) else True
+    options: Any = {"write_statistics": False, "store_schema": False, "use_dictionary": repeated}
+    with pq.ParquetWriter(written, schema, **options) as writer:
         for part in rows.parts(GROUP, some):
             writer.write_table(Rows(part).plain() if many else part)
     return written.digest.hexdigest()
@@ -248,12 +248,16 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
-    """The tables (as text) and the manifest of a release; an error if a file is missing or was changed."""
+def read(folder: str | Path, *, in_order: bool = True) -> tuple[dict[str, Rows], dict[str, Any]]:
+    """The tables (as text) and the manifest of a release; an error if a file is missing or was changed.
+
+    Without `in_order` the order of many rows is not kept, which no promise is about.
+    """
     folder = path_of(folder)
-    manifest = _manifest(folder)
+    manifest = manifest_of(folder)
     parts: dict[str, list[Rows]] = {}
     safe = manifest.pop(SPREADSHEET_SAFE, False) is True
+    links = _links(manifest)
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
             raise InputError(f"the manifest of {folder} names a file outside its folder", do="get the release again")
@@ -261,7 +265,7 @@ def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
         if not file.is_file():
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
         try:
-            found = _read_file(folder, file, facts)
+            found = _read_file(folder, file, facts, links, in_order=in_order)
             if found is not None:
                 found = replace(found, distinct=unquoted(found.distinct)) if safe else found
                 parts.setdefault(facts["table"], []).append(found)
@@ -270,10 +274,24 @@ def read(folder: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
         except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
             got = reason(problem) if isinstance(problem, OSError) else "not a table"
             raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
-    return {name: together(found) for name, found in parts.items()}, manifest
+    return {name: together(found, in_order=in_order) for name, found in parts.items()}, manifest
 
 
-def _read_file(folder: Path, file: Path, facts: Mapping[str, Any]) -> Rows | None:
+def _links(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of numbers that link the tables of a release, as its manifest names them."""
+    try:
+        columns = [facts for facts in manifest["columns"] if "table" not in facts and facts["role"] in _LINKS]
+        return tuple(facts["name"] for facts in columns if isinstance(facts["name"], str))
+    except (KeyError, TypeError):
+        return ()  # the manifest is judged when the release is made
+
+
+_LINKS = ("bucket", "batch")
+
+
+def _read_file(
+    folder: Path, file: Path, facts: Mapping[str, Any], links: tuple[str, ...], *, in_order: bool
+) -> Rows | None:  # fmt: skip
     """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
     is_csv = facts["table"] is not None and file.suffix != ".parquet"
     digest, lines = _lines(file) if is_csv else (_digest(file), None)
@@ -281,10 +299,11 @@ def _read_file(folder: Path, file: Path, facts: Mapping[str, Any]) -> Rows | Non
         raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
     if facts["table"] is None:
         return None
-    return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file)
+    return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file, links, in_order=in_order)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """What the manifest of a folder says, its files included; an InputError where it is none."""
     path = folder / MANIFEST
     try:
         if not path.is_file():
@@ -349,18 +368,26 @@ def _parsed(source: Path | bytes, file: IO[bytes], *, broken: bool) -> pa.Table:
     return in_blocks(read, 1 << 24 if broken else 1 << 20, source)
 
 
-def _read_parquet(path: Path) -> Rows:
-    """The rows of a Parquet file, as distinct ones unless nearly all of the first are."""
+def _read_parquet(path: Path, links: tuple[str, ...], *, in_order: bool) -> Rows:
+    """The rows of a Parquet file, as distinct ones unless nearly all of the first are; numbers that link are apart."""
     with pq.ParquetFile(path) as file:
         texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         if file.metadata.num_rows == 0:
             return Rows(file.read())
         batches = (pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP))
-        first = distinct_rows([next(batches)])
+        apart = [name for name in file.schema_arrow.names if name in links]
+        if apart and all(_is_whole(file.schema_arrow.field(name)) for name in apart):
+            return together([pairs_of(batch, apart) for batch in batches])
+        first = distinct_rows([next(batches)], in_order=in_order)
         if first.distinct.num_rows > NEARLY * first.count and first.count > AT_ONCE:
             return Rows(file.read())
-        return together([first, *(distinct_rows([batch]) for batch in batches)])
+        others = (distinct_rows([batch], in_order=in_order) for batch in batches)
+        return together([first, *others], in_order=in_order)
+
+
+def _is_whole(column: pa.Field) -> bool:
+    return bool(pa.types.is_integer(column.type))
 
 
 def no_memory(folder: str | Path) -> MemoryError:

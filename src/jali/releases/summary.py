@@ -66,7 +66,7 @@ def an(noun: str) -> str:
     >>> an("angel release"), an("marginals release")
     ('an angel release', 'a marginals release')
     """
-    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+    return f"{'an' if noun[0].lower() in 'aeio' else 'a'} {noun}"
 
 
 def cut(cell: str) -> str:
@@ -115,6 +115,12 @@ def noted_lines(release: Release) -> list[str]:
     return lines + (["Allowed, though it looks like an identifier", *allowed] if allowed else [])
 
 
+def with_notes(lines: list[str], release: Release) -> str:
+    """A summary with the notes at its top, below the title and what is indented under it."""
+    title = next((at for at, line in enumerate(lines[1:], 1) if not line.startswith(" ")), len(lines))
+    return "\n".join([*lines[:title], *noted_lines(release), *lines[title:]])
+
+
 def against(release: Release, whom: str) -> list[str]:
     """The attackers whom the promises are made against, in lines of a summary."""
     return [f"  {whom}", *([f"  {KNOWS_ALGORITHM}"] if release.transparent else [])]
@@ -138,7 +144,7 @@ def bucket_summary(release: Buckets) -> str:
     if counts["one_row_per_person_assumed"]:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
-    return "\n".join([*lines, *cost_lines(metrics), *noted_lines(release)])
+    return with_notes([*lines, *cost_lines(metrics)], release)
 
 
 def is_exact(column: Published) -> bool:
@@ -175,7 +181,7 @@ def summary(release: Generalized) -> str:
     lines += cost_lines(metrics)
     if release.search.get("nodes"):
         lines.append(f"  found by checking {release.search['checked']:,} of {many(release.search['nodes'], 'node')}")
-    return "\n".join([*lines, *noted_lines(release)])
+    return with_notes(lines, release)
 
 
 def column_line(column: Published) -> str:

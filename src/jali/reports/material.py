@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jali.core.text import Html, element
 from jali.encoding.table import Table
@@ -17,11 +18,13 @@ from jali.principles import KAnonymity
 from jali.principles.base import Principle, show
 from jali.principles.counts import Counts
 from jali.releases.base import Release
-from jali.risk.attacks.scene import Attack, Gallery
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
-from jali.risk.policy import Policy, policy_of
-from jali.risk.verdict import Verdict, verdict
+from jali.risk.policy import EXPOSING, Policy, policy_of
+from jali.risk.verdict import Verdict, exposed_by_groups, verdict
+
+if TYPE_CHECKING:
+    from jali.risk.attacks.scene import Attack, Gallery
 
 VOLUMES = (0.01, 0.02, 0.05, 0.1, 0.2)
 QUERIES = (20, 100)
@@ -61,6 +64,12 @@ class Material:
     frontier: Mapping[str, Any] | None = None  # what other ways to publish cost, as `Frontier.to_dict` says
     decided: Mapping[str, str] = field(default_factory=dict)  # what the holder says for the sign-off
 
+    def decided_by(self, decided: Mapping[str, str]) -> Material:
+        """The same with what the holder says for the sign-off; figures that were computed are not computed again."""
+        made = copy(self)
+        object.__setattr__(made, "decided", dict(decided))
+        return made
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The manifest as it is published."""
@@ -93,14 +102,19 @@ class Material:
 
     @cached_property
     def attacks(self) -> tuple[Attack, ...]:
-        """The attacks that were tried, for each sensitive column; none without the original."""
-        from jali.risk.attacks.attacks import attacks  # which a public edition needs not
+        """The attacks that were tried, for each sensitive column; none without the original.
 
+        None is tried either where the published groups tell already whom each of them exposes.
+        """
         original = self.original
         if original is None:
             return ()
-        if isinstance(self.attacked, Gallery):
+        if not isinstance(self.attacked, bool):
             return self.attacked.attacks
+        if not self.attacked and self.public_table is None and None not in self.exposed.values():
+            return ()
+        from jali.risk.attacks.attacks import attacks  # which a public edition needs not
+
         found: list[Attack] = []
         columns: list[str | None] = [*self.names("sensitive")] or [None]
         for column in columns:
@@ -114,10 +128,22 @@ class Material:
         return tuple(found)
 
     @cached_property
+    def exposed(self) -> dict[str, float | None]:
+        """The share of people whom each attack exposes, as far as the published groups alone tell it."""
+        known = None if isinstance(self.audit, Missing) else self.audit
+        return {name: None if known is None else exposed_by_groups(name, known, self.release) for name in EXPOSING}
+
+    @cached_property
     def verdict(self) -> Verdict:
         """Whether it may be published under the policy."""
         known = None if isinstance(self.audit, Missing) else self.audit
         return verdict(policy_of(self.policy), known, self.release, self.attacks)
+
+    @cached_property
+    def for_everybody(self) -> Verdict:
+        """Whether it might be published to everybody, from what was found under its own policy."""
+        known = None if isinstance(self.audit, Missing) else self.audit
+        return verdict(policy_of("public"), known, self.release, self.attacks)
 
     @property
     def under(self) -> str:

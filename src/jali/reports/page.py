@@ -11,9 +11,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jali.core.charts import require_plots
 from jali.core.files import content, put_content
-from jali.core.text import Html, Section, bullets, document, element, html_table, joined, paragraphs, percent, sentence
+from jali.core.text import (
+    Html,
+    Section,
+    bullets,
+    document,
+    element,
+    html_table,
+    joined,
+    listed,
+    paragraphs,
+    percent,
+    sentence,
+)
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest, path_of
 from jali.measures.measure import require_original
@@ -23,15 +34,14 @@ from jali.releases.store import within_release
 from jali.releases.summary import an, many
 from jali.reports import decision, privacy, published
 from jali.reports.material import Material, Missing
-from jali.risk.attacks.links import public_table as as_public
-from jali.risk.attacks.scene import Gallery
 from jali.risk.audit.audit import audit
 from jali.risk.audit.figures import Audit
 from jali.risk.policy import Policy, policy_of
-from jali.risk.verdict import Verdict
+from jali.risk.verdict import Verdict, naming
 
 if TYPE_CHECKING:
     from jali.compare.frontier import Frontier
+    from jali.risk.attacks.scene import Gallery
 
 Edition = Literal["public", "private"]
 
@@ -44,8 +54,8 @@ DECIDED = ("decision", "by", "on")
 """What the holder may say for the sign-off."""
 NOTICE = {
     "public": "Public edition: everything here is computed from the release alone.",
-    "private": "Confidential: this edition compares the release with the original table. Do not hand it out; the "
-    "public edition is for that.",
+    "private": "Confidential report: it compares the release with the original table, and stays with you (the public "
+    "edition is for handing out). The verdict below is about the data.",
 }
 
 
@@ -101,7 +111,6 @@ def report(
     says what changes would cost. `decided` is for the sign-off: decision, by, on. Of two releases in a list the page
     shows both side by side.
     """
-    require_plots()
     if public and original is not None:
         raise InputError("the public edition does not use the original", do="leave the original out")
     if title is not None and not isinstance(title, str):
@@ -113,11 +122,18 @@ def report(
         raise InputError("attacks, frontier and decided are for the private edition", do="pass the original too")
     asked = None if policy is None else policy_of(policy), attacks, _costs(frontier), _said(decided)
     every = [_material(one, original, public_table, asked) for one in given]
+    if len(every) == 1:
+        return report_of(every[0], title=title)
     edition: Edition = "public" if original is None else "private"
-    found = every[0].release
-    named = title or (f"Report on {an(found.kind)} release" if len(every) == 1 else "Two releases side by side")
-    page = _page(named, edition, every[0]) if len(every) == 1 else _beside(named, edition, every[0], every[1])
-    return Report(page, named, edition, tuple(m.verdict for m in every))
+    named = title or "Two releases side by side"
+    return Report(_beside(named, edition, *every), named, edition, tuple(m.verdict for m in every))
+
+
+def report_of(material: Material, *, title: str | None = None) -> Report:
+    """The page about one release; figures that its material has computed before are not computed again."""
+    edition: Edition = "public" if material.original is None else "private"
+    named = title or f"Report on {an(material.release.kind.replace('angel', 'ANGEL'))} release"
+    return Report(_page(named, edition, material), named, edition, (material.verdict,))
 
 
 def _material(one: Any, original: Table | None, public_table: Any, asked: tuple[Any, ...]) -> Material:
@@ -128,11 +144,16 @@ def _material(one: Any, original: Table | None, public_table: Any, asked: tuple[
         raise InputError("a report is about a release", got=type(found).__name__, do="pass a release or its folder")
     if original is not None:
         require_original(found, original)
-        decided = decided | ({"digest": digest(Path(one))} if isinstance(one, (str, Path)) else {})
+        kept = {"digest": digest(Path(one)), "release": Path(one).name} if isinstance(one, (str, Path)) else {}
+        decided = decided | kept
     else:
         found = copy(found)  # as it is saved: what a fresh release remembers beyond its tables is left behind
-    known = None if public_table is None else as_public(found, public_table, judged=True)
-    found = found if known is None else found.beside(known)
+    known = None
+    if public_table is not None:
+        from jali.risk.attacks.links import public_table as as_public  # which loads the search for presence
+
+        known = as_public(found, public_table, judged=True)
+        found = found.beside(known)
     material = Material(found, original, known, policy, attacks, frontier, decided)
     if known is not None and not isinstance(material.audit, Audit):
         audit(found, public_table=known)  # says in full why presence cannot be judged
@@ -147,7 +168,7 @@ def digest(folder: Path) -> str:
 
 def _said(decided: Mapping[str, str] | None) -> dict[str, str]:
     for key, value in (decided or {}).items():
-        if key not in (*DECIDED, "digest"):
+        if key not in (*DECIDED, "digest", "release"):
             raise InputError(f'decided: no entry "{key}"', do=nearest(str(key), DECIDED))
         if not isinstance(value, str):
             raise InputError(f"decided: {key} must be text", got=type(value).__name__)
@@ -169,20 +190,22 @@ def _costs(frontier: Frontier | str | Path | None) -> Mapping[str, Any] | None:
         told = json.loads(content(path_of(frontier)))
         for point in told["points"]:
             figures = [point[name] for name in ("kl", "error") if point[name] is not None]
-            Fraction(str(point["strength"])), [float(figure) for figure in figures], bool(point["meets_all"])
+            figures += point["reaches"].values()
+            Fraction(str(point["strength"])), bool(point["meets_all"]), bool(point["transparent"])
             if not isinstance(point["method"], str) or not all(isinstance(figure, (int, float)) for figure in figures):
                 raise ValueError
         if not isinstance(told["vary"], str):
             raise ValueError
         return dict(told)
-    except (ValueError, KeyError, TypeError, ZeroDivisionError):
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
         raise InputError(f"{frontier} is no frontier", do=do) from None
 
 
 def _page(title: str, edition: Edition, material: Material) -> str:
     sections = [make(material) for make in SECTIONS]
     notice = _notice(edition, beside=material.public_table is not None)
-    parts = [element("h1", title), notice, decision.banner(material), *_noted(material), _glance(material)]
+    parts = [element("h1", title), notice, decision.banner(material), *_explained(material),
+             decision.answers(material), *_noted(material), _glance(material)]  # fmt: skip
     top = element("header", "\n", joined(parts), "\n")
     body = joined([top, _contents(sections), element("main", "\n", joined(s.html() for s in sections), "\n")])
     return document(title, body, edition=edition)
@@ -194,8 +217,11 @@ def _page(title: str, edition: Edition, material: Material) -> str:
 def _beside(title: str, edition: Edition, one: Material, other: Material) -> str:
     """Two releases of one table: what differs, what is gained and lost."""
     both = (one, other)
-    columns = [element("div", element("h2", f"Release {letter}: {m.release.kind}"), decision.banner(m), _glance(m))
-               for letter, m in zip("AB", both, strict=True)]  # fmt: skip
+    columns = [
+        element("div", element("h2", f"Release {letter}: {m.release.kind}"), decision.banner(m),
+                element("h3", "What would make it safe"), decision.remedy(m), _glance(m))
+        for letter, m in zip("AB", both, strict=True)
+    ]  # fmt: skip
     warned = paragraphs("The two are compared as alternatives. What an attacker learns who holds both is another "
                         "question: jali audit A B.")  # fmt: skip
     private = edition == "private"
@@ -223,7 +249,7 @@ def _thresholds(one: Material, other: Material) -> Html:
 def _differences(one: Material, other: Material) -> Html:
     """How each column is shown, and how each release was made, where they are not the same."""
     shown = [dict(published.shown_lines(m)) for m in (one, other)]
-    made = [{k.replace("_", " "): published.plain(v) for k, v in m.manifest["method"].items()} for m in (one, other)]
+    made = [dict(published.made_lines(m)) for m in (one, other)]
     promised = [{"promises": "; ".join(map(repr, m.release.principles))} for m in (one, other)]
     parts = []
     for caption, (a, b) in (("Columns", shown), ("How it was made", made), ("Promises", promised)):
@@ -252,7 +278,9 @@ def _figures(m: Material) -> list[tuple[str, float | None]]:
     found: list[tuple[str, float | None]] = []
     if audited is not None:
         found += [("Highest risk of re-identification", 1 / audited.k), ("Average risk", audited.average_risk)]
-        found += [(f"Largest belief in one value of {s.column}", s.largest_share) for s in audited.sensitive]
+        found += [(f"How sure of somebody's {s.column}", s.largest_share) for s in audited.sensitive]
+    if not m.attacks and m.original is not None and m.names("sensitive"):
+        found += [(f"People exposed by {name}", share) for name, share in m.exposed.items()]
     for name in dict.fromkeys(a.name for a in m.attacks):
         own = [a for a in m.attacks if a.name == name and a.exposed is not None]
         worst = max(((a.exposed or 0) / max(a.people, 1) for a in own), default=None)
@@ -268,6 +296,13 @@ def _figures(m: Material) -> list[tuple[str, float | None]]:
 # -- parts of every page -------------------------------------------------------------------------------------------
 
 
+def _explained(m: Material) -> list[Html]:
+    """What quasi-identifiers are, before the page speaks of them."""
+    quasi = listed(m.names("quasi"))
+    told = f"Quasi-identifiers are the facts that others may know of people; here: {quasi}."
+    return [element("p", told, class_="none")] if quasi else []
+
+
 def _noted(m: Material) -> list[Html]:
     """The notes of the release, and why columns are published that look like identifiers."""
     allowed = [
@@ -275,14 +310,14 @@ def _noted(m: Material) -> list[Html]:
         for name, reason in m.release.manifest.allowed.items()
     ]
     lines = [sentence(text) for text in (*m.release.notes, *allowed)]
-    return [element("h2", "Notes"), bullets(lines)] if lines else []
+    return [element("div", element("h2", "Notes"), bullets(lines), class_="notes")] if lines else []
 
 
 def _notice(edition: Edition, *, beside: bool) -> Html:
     text = NOTICE[edition]
     if beside and edition == "public":
         text = text.replace("the release alone", "the release and the public table against which presence is judged")
-    return element("p", text, class_="mark" if edition == "private" else "open")
+    return element("p", text, class_="quiet")
 
 
 def _glance(m: Material) -> Html:
@@ -296,14 +331,25 @@ def _glance(m: Material) -> Html:
             broken = [name for name, kept in m.audit.kept.items() if not kept]
             said = f"{len(m.audit.kept)} of {len(m.audit.kept)} kept" if not broken else (
                 f"{many(len(broken), 'promise')} BROKEN")  # fmt: skip
-            facts.append(("Promises that it makes", said))
+            facts.append(("Promises that it makes", said + _unpromised(m)))
     items = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
     return element("dl", *items, class_="glance")
 
 
+def _unpromised(m: Material) -> str:
+    """What a reader of "all kept" must also know: columns without a promise, and that names make them void."""
+    none = [one.column for one in m.for_everybody.judged if one.threshold == "promise" and one.outcome != "met"]
+    named = naming(m.release)
+    return f"{', but void' if named else ''}{f'; none about {listed(none)}' if none else ''}"
+
+
 def _contents(sections: list[Section]) -> Html:
     links = [
-        element("li", element("a", s.title, href=f"#{s.name}"), " (confidential)" if s.confidential else "")
+        element("li", element("a", s.title, href=f"#{s.name}"),
+                element("span", " ◆", title="confidential") if s.confidential else "")
         for s in sections
-    ]
-    return element("nav", element("h2", "Contents"), element("ol", *links), aria_label="Contents")
+    ]  # fmt: skip
+    legend = (
+        [element("p", "◆ confidential: it uses the original table")] if any(s.confidential for s in sections) else []
+    )
+    return element("nav", element("h2", "Contents"), element("ol", *links), *legend, aria_label="Contents")

@@ -128,7 +128,8 @@ def _every_node(sorts: Mapping[tuple[int, ...], str], title: str, description: s
             x, sort = (at - (len(row) - 1) / 2) * step, sorts[levels]
             named = x - free >= room and (step >= room or sort in (MINIMAL, CHOSEN))
             free = x if named else free
-            spots.append(Spot(x, height, sort, _name(levels) if named else ""))
+            mark = "" if sort == UNMET else ",".join(map(str, levels))
+            spots.append(Spot(x, height, sort, _name(levels) if named else "", mark))
     edges = [
         (place[levels], place[above])
         for levels in sorts

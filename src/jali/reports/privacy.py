@@ -26,6 +26,8 @@ from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
 from jali.risk.disclosure.tracker import Curve
+from jali.risk.exposed import worst_of
+from jali.risk.verdict import naming, voiding
 
 WORST = 3
 """The number of worst groups that are shown for each sensitive column."""
@@ -43,16 +45,17 @@ def guarantee(m: Material) -> Section:
     """The promises, what the release reaches, and what that means in the worst case."""
     audit = m.audit
     items = []
+    void = voiding(named) if (named := naming(m.release)) else ""
     for principle in m.release.principles:
         found, verdict = reached(m, principle), judged(m, principle)
         told = [repr(principle), f"asked {principle.bound}", *([] if found is None else [f"reached {found}"])]
-        figures = "; ".join([*told, verdict] if verdict else told)
-        bad = "broken" if verdict == "BROKEN" else None
+        figures = "; ".join([*told, *filter(None, (verdict, void))])
+        bad = "broken" if verdict == "BROKEN" else "void" if void else None
         promise = element("b", sentence(m.release.promised(principle)))
         items.append(element("li", promise, element("span", figures), class_=bad))
     parts: list[object] = [element("ul", "\n", joined(items), "\n", class_="promises")]
     if m.release.transparent:
-        parts.append(element("p", f"The promises hold {KNOWS_ALGORITHM}."))
+        parts.append(element("p", f"The promises hold {KNOWS_ALGORITHM}: proved for this method."))
     if isinstance(audit, Missing):
         parts.append(not_defined(audit))
     else:
@@ -181,22 +184,16 @@ def worst_groups(m: Material) -> Section:
         return Section("worst", title, not_defined(Missing("it has no sensitive column")))
     intro = paragraphs(
         f"The {several} in which one value is most frequent, next to everybody who was published. An attacker who "
-        f"finds somebody's {one} takes each value to be as likely as the bars show."
+        f"finds somebody's {one} takes each value to be as likely as the bars show. "
+        "This is what the release tells about real people."
     )
     parts: list[object] = [intro]
     for number, column in enumerate(counts.sensitive):
         cells = counts.known(column.name)
-        chosen = worst_of(cells)
+        chosen = worst_of(cells, WORST)
         drawn = [_group(m, counts, cells, int(g), f"worst-{number}-{i}") for i, g in enumerate(chosen)]
         parts += [element("h3", column.name), element("div", *drawn, class_="pair")]
     return Section("worst", title, joined(parts))
-
-
-def worst_of(cells: Cells) -> Ints:
-    """The groups in which one value has the largest share; among equals the larger, then the earlier published."""
-    share = cells.largest(cells.n) / np.maximum(cells.size, 1)
-    order = np.lexsort((np.arange(cells.groups), -cells.size, -np.round(share, 12)))
-    return order[cells.size[order] > 0][:WORST]
 
 
 def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> Html:
@@ -207,7 +204,8 @@ def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> 
     everybody = cells.reference / max(int(cells.reference.sum()), 1)
     labels = ["missing" if text is None else str(text) for text in cells.column.labels]
     order = sorted(range(len(labels)), key=lambda i: (-shares[i], -everybody[i], labels[i]))
-    top, rest = order[:VALUES], order[VALUES:]
+    most = VALUES if len(order) > VALUES + 1 else len(order)  # "1 other value" takes as much room as the value
+    top, rest = order[:most], order[most:]
     shown = [labels[i] for i in top] + ([f"{len(rest):,} other values"] if rest else [])
     ours = [float(shares[i]) for i in top] + ([float(shares[rest].sum())] if rest else [])
     theirs = [float(everybody[i]) for i in top] + ([float(everybody[rest].sum())] if rest else [])
@@ -224,14 +222,29 @@ def _group(m: Material, counts: Counts, cells: Cells, group: int, name: str) -> 
 
 
 def described(m: Material, counts: Counts, group: int) -> str:
-    """What a group shows of its people."""
+    """What a group shows of its people, but for what every row shows."""
     groups = m.release.groups if m.release.one_grouping else None
     if groups is None or groups.num_rows != counts.groups:
         return f"{m.release.words.one} {group + 1}"
     row = groups.slice(group, 1).to_pylist()[0]
     *names, _ = groups.column_names
-    shown = [f"{n} {'missing' if row[n] is None else cut(str(row[n]))}" for n in names if row[n] != ROOT]
-    return ", ".join(shown) or f"{ROOT} in every column"
+    told = [_cell(m, name, row[name]) for name in names if row[name] != ROOT]
+    return ", ".join(text for text in told if text) or "the same cells as everybody"
+
+
+def _cell(m: Material, name: str, label: object) -> str:
+    """A cell of a group in words; nothing where every row shows it."""
+    shown = f"{name} {'missing' if label is None else cut(str(label))}"
+    column = next((column for column in m.release.columns if column.name == name), None)
+    if column is None or label is None:
+        return shown
+    if len(column.labels) == 1:
+        return ""
+    sets = column.cover.listed
+    if sets is None or len(sets.values) < 2:
+        return shown
+    every = int(sets.size[column.labels.to_pylist().index(label)]) == len(sets.values)  # it tells nothing apart
+    return f"any {name}" if every else shown
 
 
 def limits(m: Material) -> Section:
@@ -240,4 +253,6 @@ def limits(m: Material) -> Section:
     notes = m.audit.notes if isinstance(m.audit, Audit) else (
         f"the promises are made against {ATTACKER}", *(f"not covered: {text}" for text in m.release.not_covered)
     )  # fmt: skip
-    return Section("limits", title, bullets([sentence(note) for note in notes]))
+    named = [f"{name} is published as it is: whoever knows it finds the row, whatever is promised"
+             for name in naming(m.release)]  # fmt: skip
+    return Section("limits", title, bullets([sentence(note) for note in (*named, *notes)]))

@@ -25,14 +25,18 @@ from jali.core.text import (
 )
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
+from jali.measures.measure import MEANS
 from jali.measures.queries import CLASSES, Association, Distribution
 from jali.releases.column import Published
 from jali.releases.marginals import Marginals
 from jali.releases.summary import an, cut, many
 from jali.reports.material import SEED, Material, Missing, not_defined
+from jali.risk.verdict import naming
 
 ROWS = 8
 """The number of rows that are shown of each table."""
+MOSTLY = 0.5
+"""A picture of the most frequent values says nothing where the others have more people than this."""
 MERGED, LISTED = 12, 8
 """The most cells of a column whose values are listed, and the most values of each."""
 ROLES = {
@@ -45,8 +49,9 @@ def published(m: Material) -> Section:
     """The tables and their columns."""
     parts: list[object] = [_sizes(m), _columns(m)]
     parts += [] if m.release.collected is None else _junction_tree(m.release.collected)
-    parts += [_first_rows(name, table) for name, table in m.release.tables.items()]
-    return Section("published", "What was published", joined(parts))
+    named = naming(m.release)
+    parts += [_first_rows(name, table, named) for name, table in m.release.tables.items()]
+    return Section("published", "What the release contains", joined(parts))
 
 
 def _sizes(m: Material) -> Html:
@@ -57,7 +62,7 @@ def _sizes(m: Material) -> Html:
         (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
         for name, t in m.release.tables.items()
     ]
-    caption = sentence(f"{an(m.release.kind)} release").rstrip(".")
+    caption = sentence(f"{an(m.release.kind.replace('angel', 'ANGEL'))} release").rstrip(".")
     return html_table(("What", "Size"), rows, caption=caption, numbers=(1,), named=True)
 
 
@@ -120,9 +125,11 @@ def _junction_tree(release: Marginals) -> list[Html]:
     ]  # fmt: skip
 
 
-def _first_rows(name: str, table: pa.Table) -> Html:
+def _first_rows(name: str, table: pa.Table, named: list[str]) -> Html:
+    """The first rows of a table; what names their people is not repeated here."""
     first = table.slice(0, ROWS)
-    columns = [_texts(first[column]) for column in first.column_names]
+    columns = [["(not shown here)"] * first.num_rows if column in named else _texts(first[column])
+               for column in first.column_names]  # fmt: skip
     rest = table.num_rows - first.num_rows
     caption = f"Table “{name}”, its first rows" + (f" ({rest:,} more follow)" if rest else "")
     rows = [["" if text is None else cut(text) for text in row] for row in zip(*columns, strict=True)]
@@ -148,27 +155,50 @@ def _is_number(text: str) -> bool:
 
 def made(m: Material) -> Section:
     """How it was made, as the manifest tells."""
-    rows = [(key.replace("_", " ").capitalize(), plain(value)) for key, value in m.manifest["method"].items()]
-    rows += [(f"Values of {name}", f"{told} domain") for name, told in m.manifest["domain"].items()]
+    rows = [*made_lines(m)]
+    rows += [(f"Values of {name}", DOMAINS.get(told, told)) for name, told in m.manifest["domain"].items()]
     rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
     rows.append(("Made with", f"jali {m.manifest['jali']}"))
     table = html_table(("What", "As the manifest says"), rows, caption="How the release was made", named=True)
     return Section("made", "How it was made", element("div", table))
 
 
+MADE = {
+    "name": "Method", "metric": "The cost that was made small", "objective": "The cost that was made small",
+    "suppress": "Share of rows that might be suppressed", "levels_given": "Levels were chosen by hand",
+    "mode": "How groups are cut", "split": "Where groups are cut", "show": "How groups are shown",
+    "transparent": "Withstands who knows the algorithm", "known_algorithm": "Who knows the algorithm",
+    "joint_k": "k was asked for in all tables together", "base": "Added to an earlier release",
+    "max_sensitive": "The most sensitive columns of a marginal", "complete": "The search came to its end",
+    "peel": "By what classes are found that stay as they are",
+    "pdf_assumes": "Distributions assume", "generalized": "Quasi-identifiers are generalized too",
+}  # fmt: skip
+"""What the method of a manifest says, in words."""
+DOMAINS = {"declared": "as declared", "present": "those that occur in the table"}
+
+
+def made_lines(m: Material) -> list[tuple[str, str]]:
+    """How the release was made: a name and what the manifest says of it."""
+    return [(MADE.get(key, key.replace("_", " ").capitalize()), plain(v)) for key, v in m.manifest["method"].items()]
+
+
 def plain(value: Any) -> str:
     """A value of the manifest as text."""
     if value is None:
         return "none"
+    if isinstance(value, dict) and not any(isinstance(one, (dict, list)) for one in value.values()):
+        return ", ".join(f"{name}: {plain(one)}" for name, one in value.items()) or "none"
+    if isinstance(value, list) and not any(isinstance(one, (dict, list)) for one in value):
+        return listed([plain(one) for one in value]) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _PUBLISHED_FIGURES = {
-    "average": ("Rows in a group on average", "{:,.1f}"),
-    "discernibility": ("Discernibility", "{:,.0f}"),
-    "height": ("Generalization height", "{:.0f}"),
+    "average": ("average group size", "{:,.1f}"),
+    "discernibility": ("discernibility", "{:,.0f}"),
+    "height": ("generalization height", "{:.0f}"),
 }
 """Measures in a manifest that follow from the published tables alone."""
 
@@ -179,7 +209,7 @@ def columns(m: Material) -> Section:
     private = m.original is not None
     said = (
         f"What an analyst infers from the release, {_spread(m)}, next to the original. The distance is the share of "
-        "people that would have to move from class to class to make them equal."
+        "people who are counted under another value, on balance."
         if private
         else f"What an analyst infers from the release, {_spread(m)}."
     )
@@ -207,18 +237,20 @@ def _column(m: Material, found: Distribution | Missing, name: str, place: int, l
     column = next((c for c in m.release.columns if c.name == name), None)
     title = element("h3", name)
     if column is not None and column.role == "quasi" and column.labels.to_pylist() == [ROOT]:
-        said = "Not published: every row shows *. What an analyst knows of it was known before."
+        said = "Not published: every row shows *."
         return element("div", title, element("p", said, class_="none"), class_="card")
     if isinstance(found, Missing):
-        return element("div", title, paragraphs(*facts), not_defined(found), class_="card")
+        told = any("is not declared" in text for text in facts)  # which is why there is no picture
+        why = [] if told else [element("p", f"No picture: {found.reason}.", class_="none")]
+        return element("div", title, paragraphs(*facts), *why, class_="card")
     if found.distance is not None:
         facts.append(
-            f"{percent(found.distance)} of the people would have to move from class to class to match the original."
+            f"On balance {percent(found.distance)} of the people are counted under another value than in the original."
         )
     if m.original is not None and column is not None:
-        facts.append(
-            f"{many(len(m.original[name].values), 'value')} in the original, {many(len(column.labels), 'cell')} here."
-        )
+        here = many(len(column.labels), "different cell")
+        values = int(np.count_nonzero(np.bincount(m.original[name].codes)))
+        facts.append(f"{many(values, 'value')} in the original, {here} here.")
     parts = [title, paragraphs(*facts), _shares(found, name, f"column-{place}"), _merged(column)]
     return element("div", *parts, class_="card")
 
@@ -226,6 +258,9 @@ def _column(m: Material, found: Distribution | Missing, name: str, place: int, l
 def _shares(found: Distribution, name: str, place: str) -> Html:
     """The shares of a column's classes, drawn and as a table."""
     labels = found.classes.labels
+    if labels and labels[-1].endswith(" other values") and found.published[-1] > MOSTLY:
+        said = f"No picture: {percent(float(found.published[-1]))} of the people would be among {labels[-1]}, all rare."
+        return element("p", said, class_="none")
     series = {"inferred": found.published.tolist()}
     if found.original is not None:
         series = {"original": found.original.tolist(), **series}
@@ -312,12 +347,12 @@ def queries(m: Material) -> Section:
         (percent(e.volume), percent(e.average), percent(e.median), f"{e.empty:,}", f"{e.empty_average:,.1f}")
         for e in m.errors
     ]
-    header = ("Volume", "Mean error", "Median error", "Nobody asked for", "Estimated for those")
+    header = ("Volume", "Mean error", "Median error", "Questions that fit nobody", "People estimated for those")
     table = html_table(header, rows, caption="Query error by volume", numbers=range(5))
     said = (
-        f"{m.errors[0].queries} random questions of each volume (seed {SEED}), each about every quasi-identifier and "
-        "sensitive column; the relative error of the estimated count. A question of volume 5\u00a0% asks for about "
-        "5\u00a0% of all combinations of values."
+        f"“How many people are like this?”: {m.errors[0].queries} random questions of each size (seed {SEED}), each "
+        "about every quasi-identifier and sensitive column, and how far the answer of the release is off. A question "
+        "of volume 5\u00a0% fits about 5\u00a0% of all combinations of values."
     )
     body = joined([paragraphs(said), element("div", figure(picture, "queries", table), class_="pair")])
     return Section("queries", title, body, confidential=True)
@@ -331,30 +366,27 @@ def _nats(kl: float) -> str:
     """A number of nats in words that need no theory."""
     answers = kl / math.log(2)
     return (
-        f"{kl:.1f} nats are {answers:.1f} answers to yes-or-no questions: an analyst lacks as much about an average "
-        f"person. A column of which each of 10 values is equally likely holds 2.3 nats, or 3.3 answers."
+        f"The KL-divergence is {kl:.1f} nats, which is as much as {answers:.1f} answers to yes-or-no questions about "
+        "each person: that much of what the original tells about somebody an analyst cannot infer. For comparison: to "
+        "guess one of 10 values that are equally frequent takes 2.3 nats, or 3.3 answers."
     )
 
 
 def cost(m: Material) -> Section:
     """The cost in figures."""
-    title = "Cost"
+    title = "What it costs an analyst, in figures"
     if m.original is None:
         metrics = m.manifest["metrics"]
-        rows = [(label, form.format(metrics[key])) for key, (label, form) in _PUBLISHED_FIGURES.items()
-                if key in metrics]  # fmt: skip
-        table = html_table(("Measure", "Value"), rows, caption="What follows from the published tables", numbers=(1,),
-                           named=True)  # fmt: skip
+        rows = [(label, form.format(metrics[key]), MEANS.get(label, "")) for key, (label, form)
+                in _PUBLISHED_FIGURES.items() if key in metrics]  # fmt: skip
+        table = html_table(("Measure", "Value", "What it is"), rows, caption="What follows from the published tables",
+                           numbers=(1,), named=True)  # fmt: skip
         said = paragraphs("KL-divergence and loss compare with the original table: see the private edition.")
         return Section("cost", title, joined([table, said] if rows else [said]))
     if isinstance(m.measures, Missing):
         return Section("cost", title, not_defined(m.measures), confidential=True)
-    rows = [(label.strip(), text) for label, text in m.measures.lines()]
+    rows = [(label.strip(), text, MEANS.get(label.strip(), "")) for label, text in m.measures.lines()]
     table = html_table(
-        ("Measure", "Value"), rows, caption="What the release costs an analyst", numbers=(1,), named=True
+        ("Measure", "Value", "What it is"), rows, caption="What the release costs an analyst", numbers=(1,), named=True
     )
-    about = (
-        "KL-divergence is how far what an analyst infers is from the original, over all columns together: 0 is nothing "
-        "lost. Loss is how much of a column's domain a cell covers on average: 0 is a single value, 1 all of them."
-    )
-    return Section("cost", title, joined([paragraphs(about, _nats(m.measures.kl)), table]), confidential=True)
+    return Section("cost", title, joined([paragraphs(_nats(m.measures.kl)), table]), confidential=True)

@@ -89,11 +89,11 @@ class _Case:
 
     name: str
     table: Table
-    added: tuple[str, ...]  # G1 has the first of these beside the sensitive column, G2 the first two, and so on
+    added: tuple[str, ...]  # G1 has the first of these and the sensitive column, G2 the first two, and so on
 
     @property
     def shows(self) -> dict[str, Show]:
-        return {c.name: "interval" if c.kind == "number" else "set" for c in self.table.quasi}
+        return {c.name: "interval-exact" if c.kind == "number" else "set-exact" for c in self.table.quasi}
 
     @property
     def marginals(self) -> list[list[str]]:
@@ -245,12 +245,12 @@ def _table_9(case: _Case, principles: Mapping[str, Principle], step: Callable[[i
 
 def _cells(release: Angel, columns: Sequence[str]) -> tuple[int, int]:
     """How many different cells the table of all columns shows in those of a marginal, and how many its own does."""
-    found = []
+    rows = []
     for table in release.contents.tables:
-        some = [(c.codes, len(c.labels)) for c in table.columns if c.name in columns]
+        some = [(c.held, len(c.labels)) for c in table.columns if c.name in columns]
         if table is release.contents.tables[0] or len(some) == len(table.columns) == len(columns) - 1:
-            found.append(len(combine(some, table.rows)[1]))
-    return found[0], found[-1]
+            rows.append(len(combine(some, len(table.sizes))[1]))
+    return rows[0], rows[-1]
 
 
 def _divergences(case: _Case, release: Angel, columns: Sequence[str]) -> tuple[float, float]:

@@ -212,7 +212,7 @@ UNREAD = (
     "Tables are lost in the text at hand. Table I is put together from what the text says of it; that the third woman "
     "from Italy is a teacher, and which woman earns less, are ours: the printed probabilities do not depend on them."
 )
-Shown = Literal["taxonomy", "set", "pdf"]
+Shown = Literal["taxonomy", "set-exact", "pdf"]
 
 
 def of_pdf() -> list[Figure]:
@@ -237,7 +237,7 @@ def releases() -> dict[str, Generalized]:
     """By the names that the paper gives them; T_p2 is 0.4 of the way: f(Professor) = 0.4."""
     return {
         "T_d": shown("taxonomy"),
-        "T_n": shown("set"),
+        "T_n": shown("set-exact"),
         "T_p2": shown("pdf", Fraction("0.4")),
         "T_p": shown("pdf"),
     }

@@ -65,7 +65,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "PDF": {"show": "pdf"},
     "INTER1": {"show": "pdf", "towards": Fraction(2, 3), "start": "set"},
     "INTER2": {"show": "pdf", "towards": Fraction(1, 3), "start": "set"},
-    "NDGH": {"show": "set"},
+    "NDGH": {"show": "set-exact"},
 }
 ANONYMOUS_TITLES = {"rules": "rules", "class_rules": "class rules", "kl_cost": "KL cost", "kl": "KL"}
 GROUPINGS = ("lattice", "Mondrian")
@@ -173,10 +173,10 @@ def _anonymous_point(release: Generalized, own: Table, truth: Rules) -> Anonymou
 PRIVATE = 1_957
 INTERVALS = ((0.00001, 0.8), (0.001, 0.8), (0.01, 0.8), (0.01, 0.7), (0.01, 0.6), (0.01, 0.5))
 WIDER, NARROWER = ((0.0, 0.8), (0.0, 0.5), (0.0, 0.3)), ((0.01, 0.3), (0.03, 0.08), (0.04, 0.06), (0.04, 0.045))
-"""Intervals of ours beside the paper's, from no lower bound to nearly one value."""
+"""Our intervals, which the paper has not, from no lower bound to nearly one value."""
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "SPALM": {"shift": "none"},
-    "SPALM, sets": {"shift": "none", "show": "set"},
+    "SPALM, sets": {"shift": "none", "show": "set-exact"},
     "PPALM": {"shift": "bounds", "steps": 10},
     "WPALM": {"shift": "exact", "steps": 10},
     "WPALM, 1/1024": {"shift": "exact"},
@@ -203,7 +203,7 @@ class ConcealedPoint(NamedTuple):
 def tables(path: str | Path | None, *, private: int = PRIVATE, seed: int = 0) -> tuple[Table, Table]:
     """A private table drawn from Adult, more often from the old and from some races, and Adult as the public one.
 
-    Without replacement: whoever has the least exponential time, at a rate that is the prevalence, is drawn.
+    Without replacement: the people with the least exponential times, at rates that are the prevalences, are drawn.
     """
     own = people(path)
     age, race = own["age"], own["race"]

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from jali.core.charts import COLOURS, GREY, HATCHES, Picture, plot_lines
+from jali.core.charts import GREY, HATCHES, MARKERS, Picture
 from jali.core.files import put_content
 from jali.core.progress import Step
+from jali.core.sketch import COLOURS
 from jali.errors import InputError, InternalError, nearest
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Panel:
     series: Mapping[str, tuple[float | None, ...]]  # each (x,)
     x_label: str = ""
     y_label: str = ""
-    base: float | None = None  # a single value to compare with, beside the series
+    base: float | None = None  # a single value to compare the series with
 
     def __post_init__(self) -> None:
         if any(len(values) != len(self.x) for values in self.series.values()):
@@ -195,3 +196,18 @@ def _bars(axes: Axes, panel: Panel) -> None:
         axes.bar([0], [panel.base], 0.5, color=GREY)
     ticks = [*("Base",) * first, *map(str, panel.x)]
     axes.set_xticks(range(len(ticks)), ticks)
+
+
+def plot_lines(axes: Axes, x: Sequence[float] | Sequence[str], series: Mapping[str, Sequence[float | None]]) -> None:
+    """Lines by name, each with a marker of its own; None is a gap.
+
+    From the second on they are broken and their markers hollow and larger, so that one does not hide another that it
+    coincides with.
+    """
+    for number, (name, values) in enumerate(series.items()):
+        shown = [float("nan") if value is None else value for value in values]
+        axes.plot(
+            x, shown, label=name, clip_on=False, color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)], markersize=4.5 + 2.5 * min(number, 2),
+            fillstyle="none" if number else "full", linestyle=("-", "--", "-.", ":")[number % 4],
+        )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,12 @@ EXPOSING = ("homogeneity", "background knowledge", "linkage")
 """The attacks whose exposure a single number limits; presence is limited where it is named."""
 ALGORITHM = "algorithm"
 ATTACKS = (*EXPOSING, ALGORITHM, "presence")
+READERS = {
+    "public": ("everybody", ""),
+    "researchers": ("researchers under contract", "the public"),
+    "internal": ("people of your own house", "anybody outside"),
+}
+"""Whom each preset is made for, and who must not read what meets only that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +36,7 @@ class Policy:
     exposed: Share | Mapping[str, Share] | None = None  # share of people whom each attack exposes
     singled_out: Share | None = None  # share of rows that columns published as they are tell from all others
     identifiers: bool = False  # whether columns may be published that look like identifiers
+    others: bool = False  # whether columns may be published as they are that nobody declared sensitive
     promise: bool = False  # whether every sensitive column needs a promise about it
     algorithm: bool = False  # whether the attacker knows how the groups were chosen
 
@@ -53,6 +60,16 @@ class Policy:
             return {name: exact(name, share) for name, share in self.exposed.items()}
         return {} if self.exposed is None else dict.fromkeys(EXPOSING, exact("exposed", self.exposed))
 
+    @property
+    def base(self) -> str:
+        """The preset that it is, or that it changes some thresholds of."""
+        return self.preset.partition(",")[0]
+
+    @property
+    def readers(self) -> tuple[str, str]:
+        """Whom the preset is made for, and who must not have it then; nothing for a policy of one's own."""
+        return READERS.get(self.base, ("", ""))
+
     def to_dict(self) -> dict[str, Any]:
         """The thresholds as the job file spells them."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -60,6 +77,34 @@ class Policy:
         if isinstance(self.exposed, Mapping):
             plain["exposed"] = {name: str(share) for name, share in self.exposed.items()}
         return plain
+
+    def words(self) -> Iterator[str]:
+        """The thresholds as sentences."""
+
+        def some(share: Share, of: str) -> str:
+            return f"at most {float(exact('', share)):.3g} of the {of}" if exact("", share) else "nobody"
+
+        if self.highest_risk is not None:
+            risk = exact("highest_risk", self.highest_risk)
+            groups = f": groups of at least {-(-risk.denominator // risk.numerator)} people" if risk else ""
+            yield f"Nobody is found with a chance above {risk}{groups}."
+        if self.average_risk is not None:
+            yield f"On average the chance to find a person is at most {self.average_risk}."
+        if self.largest_belief is not None:
+            yield f"No sensitive value of anybody is believed with more than {self.largest_belief}."
+        if self.disclosure is not None:
+            facts = "one fact more" if self.facts == 1 else f"{self.facts} facts more"
+            yield f"With {facts} no belief is above {self.disclosure}."
+        for attack, share in self.limits.items():
+            yield f"The attack “{attack}” exposes {some(share, 'people')}."
+        if self.singled_out is not None:
+            yield f"Columns that are published as they are single out {some(self.singled_out, 'rows')}."
+        if not self.identifiers:
+            yield "No column that looks like an identifier is published."
+        if self.promise:
+            yield "Every sensitive column has a promise about it."
+        if self.algorithm:
+            yield "Somebody who knows how the groups were chosen learns no more than the release shows."
 
 
 def _share(name: str, given: Share) -> Fraction:
@@ -81,6 +126,7 @@ PRESETS: dict[str, Policy] = {
     "internal": Policy(
         preset="internal", highest_risk=Fraction(1, 3), average_risk=Fraction(1, 10), largest_belief=Fraction(9, 10),
         exposed=Fraction(1, 20), singled_out=Fraction(1, 5), identifiers=True,
+        others=True,
     ),
 }  # fmt: skip
 """By who may read the release. The highest risks are those of groups of 11, 5 and 3 people (decision 60)."""

@@ -8,28 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from jali.core.files import put_content
-from jali.core.text import (
-    Html,
-    Section,
-    aligned,
-    bullets,
-    document,
-    element,
-    html_table,
-    joined,
-    listed,
-    percent,
-)
+from jali.core.text import Html, Section, aligned, bullets, document, element, html_table, joined, listed, percent
 from jali.encoding import values as v
+from jali.encoding.identifiers import is_of_several
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest_hidden, path_of
 from jali.releases.store import within_release
 from jali.risk import roles
 from jali.risk.roles import Facts, Role, Suggestion, facts_of
-from jali.risk.uniques import SHOWN, Coded, Everybody, Spread, Uniques, certainty, minimal_uniques, share_of, spread
+from jali.risk.uniques import (
+    SHOWN,
+    Coded,
+    Everybody,
+    Spread,
+    Uniques,
+    certainty,
+    minimal_uniques,
+    share_of,
+    spread,
+    too_telling,
+)
 from jali.sources.tables import Whole, whole
 
 QUASI = 12
@@ -40,7 +40,6 @@ NODES, LATTICE, FEWEST = 5_000, 8, 200
 number of people on; else it partitions, since a search would take long or end in stars."""
 SHARED = 0.1
 """Columns with fewer values for each row than this can say the same; others do so by chance, where all are unique."""
-EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ class _Making:
                 own.separation, said.role, said.reason, said.sure,
                 roles.spec(recipes[name][0]) if name in recipes else "", said.promise,
                 quasi.index(name) + 1 if name in quasi else None, share.get(name),
-                _examples(self.facts[name]) if show_values else (),
+                roles.examples(self.facts[name]) if show_values else (),
             ))  # fmt: skip
         within = [self.coded[name] for name in quasi]
         certain = {
@@ -268,25 +267,30 @@ class _Making:
         sure_first = sorted(order, key=lambda name: (not self.found[name].sure, order.index(name)))
         for role, names, most in (("quasi", sure_first, QUASI), ("sensitive", self._of("sensitive"), SENSITIVE)):
             for name in names[most:]:
-                what = f"{self.found[name].reason}; beyond the {most} {role} columns of a first job"
-                self.found[name] = replace(self.found[name], role="left out", reason=what, sure=False, promise="")
+                self._drop(name, f"beyond the {most} {role} columns of a first job")
+        numbers = {n: self.coded[n] for n in self._of("sensitive") if v.kind_of(self.facts[n].values) != "text"}
+        for name in too_telling(numbers, self.everybody):
+            self._drop(name, "with the other sensitive numbers it tells nearly everybody apart")
+
+    def _drop(self, name: str, why: str) -> None:
+        what = f"{self.found[name].reason}; {why}"
+        self.found[name] = replace(self.found[name], role="left out", reason=what, sure=False, promise="")
 
     def _safe_harbor(self) -> tuple[Finding, ...]:
         findings = []
         for one in roles.SAFE_HARBOR:
-            names = [n for n, said in self.found.items() if roles.in_class(one, n, said, _largest(self.facts[n]))]
+            names = [n for n, said in self.found.items() if roles.in_class(one, n, said, roles.largest(self.facts[n]))]
             names = [n for n in names if not (one.letter == "B" and roles.is_wide(n))]
             kept = [n for n in names if self.found[n].role not in ("identifier", "left out", "person")]
             answer = "nothing found"
             if names:
-                answer = (
-                    "found; a first job does not publish it" if not kept else f"found; a first job publishes {_PARTLY}"
-                )
+                which = "it" if len(kept) == len(names) else ", ".join(kept)
+                answer = f"found; a first job publishes {which}, {_PARTLY}" if kept else "found; a first job drops it"
             findings.append(Finding(f"({one.letter}) {one.title}", tuple(names), answer))
         return tuple(findings)
 
 
-_PARTLY = "it, more coarsely where the promises need that, which may be less than this class asks for"
+_PARTLY = "more coarsely where the promises need that, which may be less than this class asks for"
 
 
 def _person(facts: Mapping[str, Facts], found: Mapping[str, Suggestion]) -> str | None:
@@ -296,18 +300,9 @@ def _person(facts: Mapping[str, Facts], found: Mapping[str, Suggestion]) -> str 
         for name, said in found.items()
         if said.role == "identifier" and said.topic in ("record number", "social-security number")
         and facts[name].repeated and not facts[name].missing and len(facts[name].values) > 1
+        and not is_of_several(name)
     ]  # fmt: skip
     return min(likely, key=lambda name: len(facts[name].values), default=None)
-
-
-def _largest(facts: Facts) -> float | None:
-    found = v.numbers(facts.values) if v.kind_of(facts.values) == "number" else None
-    return None if found is None or len(found) == 0 else float(found.max())
-
-
-def _examples(facts: Facts) -> tuple[str, ...]:
-    frequent = np.argsort(-facts.rows, kind="stable")[:EXAMPLES]
-    return tuple(v.texts(facts.values.take(pa.array(frequent))).to_pylist())
 
 
 # -- the three questions -------------------------------------------------------------------------------------------

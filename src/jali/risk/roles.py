@@ -24,8 +24,14 @@ WORDS = 20
 """Texts with more distinct values than this get a level at which the rare ones are one."""
 CLOSE = 50_000
 """Up to this number of people a sensitive number is promised to be close to the whole table: that takes its time."""
+EXAMPLES = 3
 K = 5
-"""The k of the job that is suggested."""
+"""The least k that a job is suggested with."""
+MOST = 0.4
+"""The largest share of a sensitive value: who rules out a second one as frequent is then right in 2 of 3 cases."""
+PROMISE = 'name = "FrequencyDiversity"\nl = 2.5'
+CLOSENESS = 'name = "TCloseness"\nt = 0.3\ndistance = "ordered"'
+TRUSTED = "publish it for readers whom you trust, with DistinctDiversity"
 
 
 class Facts(NamedTuple):
@@ -49,6 +55,18 @@ def facts_of(column: Column, everybody: Everybody) -> Facts:
     if v.kind_of(values) == "text" and v.kind_of(dated := v.inferred(values)) == "date":
         values = dated  # a frame may hold dates as texts, and dates() reads them
     return Facts(column.name, values, rows[occurs], int(rows[known:].sum()), people, bool((rows[occurs] > 1).any()))
+
+
+def largest(facts: Facts) -> float | None:
+    """The largest number of a column, if it has numbers."""
+    found = v.numbers(facts.values) if v.kind_of(facts.values) == "number" else None
+    return None if found is None or len(found) == 0 else float(found.max())
+
+
+def examples(facts: Facts) -> tuple[str, ...]:
+    """The most frequent values of a column, for its holder."""
+    frequent = np.argsort(-facts.rows, kind="stable")[:EXAMPLES]
+    return tuple(v.texts(facts.values.take(pa.array(frequent))).to_pylist())
 
 
 @dataclass(frozen=True)
@@ -75,27 +93,28 @@ _STRONG = {
     "postal code": "zip zipcode zcta postcode postalcode plz postleitzahl codepostal cp cap cep postal",
 }  # fmt: skip
 _SENSITIVE = {
-    "health": "disease* diagnos* *diagnose *diagnosen *befund *erkrankung *krankheit "
-    "illness condition icd* hiv aids cancer tumor tumour symptom* medication* medicine* "
-    "drug drugs treatment* therap* procedure surgery lab glucose hba cholesterol bmi pressure bp systolic diastolic "
-    "pregnan* abortion mental depress* disab* covid allerg* krankheit* befund* medikament* behandlung* schwanger* "
-    "behinder* maladie* traitement* medicament* handicap enfermedad* tratamiento* embarazo discapacidad malattia "
-    "terapia doenca ziekte smok* alcohol viral creatinine hemoglobin insulin diabetes diabetic asthma hypertension "
-    "stroke todesursache cause causa health gesundheit* sante salud overdose injury blutdruck blutgruppe tension "
-    "imc genotype dna gene rauch* gravidanza readmitted comorbid* vaccin* impf* apgar tobacco gluc chol",
+    "health": "disease* diagnos* *diagnose *diagnosen *befund *erkrankung *krankheit illness condition icd* hiv aids "
+    "cancer tumor tumour symptom* medication* medicine* drug drugs treatment* therap* procedure surgery lab hba bmi "
+    "pressure bp systolic diastolic pregnan* abortion mental depress* disab* covid allerg* krankheit* befund* "
+    "medikament* behandlung* schwanger* behinder* maladie* traitement* medicament* handicap enfermedad* tratamiento* "
+    "embarazo discapacidad malattia terapia doenca ziekte smok* viral creatinine hemoglobin insulin diabetes diabetic "
+    "asthma hypertension stroke todesursache cause causa health gesundheit* sante salud overdose injury blutdruck "
+    "blutgruppe tension imc genotype dna gene rauch* gravidanza readmitted comorbid* vaccin* impf* apgar tobacco "
+    "*erkrankungen *krankheiten *medikation *anamnese blutzucker alkohol* alco* taba* chol* fumeur* fumador* fumat* "
+    "sangui* gluc* glyc* glicemi* presion pressione arteri* pflege* laborwert* antecedent* sucht* psych*",
     "money": "inctot incwage hhincome faminc income incomes salary salaries wage wages earnings earning pay debt* "
-    "loan* credit* balance wealth capital gain loss tax rent charges charge cost costs amount bonus einkommen "
-    "gehalt lohn schulden vermogen vermoegen kredit* miete revenu revenus salaire* dette* patrimoine ingreso* "
-    "salario* sueldo deuda* renta reddito stipendio inkomen salaris pension expenditure spending spend umsatz "
-    "verdienst nettoeinkommen bruttogehalt remuneration compensation price fare payment default solde loyer saldo "
-    "poverty",
-    "beliefs or orientation": "religion* religious party vote voted political politics politik union konfession "
-    "partei gewerkschaft parti syndicat religione partido sindicato orientation sexual* belief opinion orientacion",
+    "loan* credit* balance wealth capital gain loss tax rent charges charge cost costs amount bonus vermogen "
+    "vermoegen kredit* miete revenu revenus salaire* dette* patrimoine ingreso* salario* sueldo deuda* renta reddito "
+    "stipendio inkomen salaris pension expenditure spending spend umsatz verdienst remuneration compensation price "
+    "fare payment default solde loyer saldo poverty *einkommen *gehalt *lohn *schuld *schulden *vermogen pret prets "
+    "montant prestamo* prestito",
+    "beliefs or orientation": "party vote voted union konfession parti syndicat partido sindicato orientation sexual* "
+    "belief opinion orientacion religi* politi* partei* gewerkschaft* partito",
     "crime": "crime* offense* offence* conviction* arrest* sentence* straftat* delikt* urteil infraction* delito* "
-    "condena* verdict recidiv* felony prior priors custody",
-    "a judgement or result": "grade grades gpa mark marks score scores exam performance rating evaluation noten "
-    "zeugnis calificacion calificaciones iq satisfaction result results outcome ergebnis* resultat* resultado* nota "
-    "noten moyenne",
+    "condena* verdict recidiv* felony prior priors custody vorstrafe* casier judiciaire penal* reato reati",
+    "a judgement or result": "grade grades gpa mark marks score scores exam performance rating evaluation zeugnis "
+    "calificacion calificaciones iq satisfaction result results outcome ergebnis* resultat* resultado* moyenne "
+    "note schulnote *snote *noten nota notas",
 }  # fmt: skip
 _QUASI = {
     "date": "date dates datum fecha data day tag dia year jahr annee ano anno month monat mois mes admission* "
@@ -130,8 +149,9 @@ _WEIGHT_PAIRS = ("sampling", "survey", "instance", "design", "final", "person", 
 # What identifiers.py does not refuse, because its names alone are no proof, and what a first job still drops.
 _DROPPED: dict[str, str] = {
     "record number": "rowid recordid caseid patientid personid customerid userid clientid memberid studentid "
-    "employeeid subjectid respondentid participantid hhid householdid pid sid uid idnr seqn serial serialno lfdnr "
-    "laufnummer versichertennr fallid patid pseudonym hash token respid anonid visitid encounterid index rownum",
+    "employeeid subjectid respondentid participantid hhid householdid haushaltsnummer haushaltsnr familyid "
+    "pid sid uid idnr seqn serial serialno lfdnr laufnummer versichertennr fallid patid pseudonym hash token respid "
+    "anonid visitid encounterid index rownum",
     "account number": "accountno accountnumber policyno policynumber policy+number policy+no insurance+number "
     "insurance+no member+number membership+number polizza kundenkonto iban bic swift card+number cardnumber "
     "creditcardnumber cvv policennummer versicherungsnummer versicherungsnr numero+poliza",
@@ -204,10 +224,9 @@ def _identifier(facts: Facts, words: set[str]) -> Suggestion | None:
     kind = v.kind_of(facts.values)
     if why is not None and why.kind == "coordinate":
         return Suggestion("quasi", f"{why.reason}: shown on a grid", topic=why.kind, builder=_fitting(facts, words))
-    if why is not None and why.kind == "close to unique":
-        return _rare(facts, words, kind)
     if why is not None:
-        return Suggestion("identifier", why.reason, topic=why.kind)
+        rare = why.kind == "close to unique"
+        return _rare(facts, words, kind) if rare else Suggestion("identifier", why.reason, topic=why.kind)
     flag = len(facts.values) <= 2 and facts.people >= 10
     dropped = None if flag or kind in ("boolean", "date") or words & _ABOUT_NONE else _topic(words, _DROPPED)
     if kind == "text" and not flag and words in ({"first"}, {"last"}, {"middle"}):
@@ -226,8 +245,10 @@ def _rare(facts: Facts, words: set[str], kind: v.Kind) -> Suggestion | None:
     named = _topic(words, _STRONG) or _topic(words, _SENSITIVE) or _topic(words, _QUASI)
     if named is not None and (kind == "number" or _levels(facts, words) > 1):
         return None
-    reason = "nearly everybody has a value of their own"
-    return Suggestion("identifier", reason, sure=False, topic="close to unique")
+    dropped = None if words & _ABOUT_NONE else _topic(words, _DROPPED)
+    if dropped is not None and dropped != "record number":
+        return Suggestion("identifier", f"its name is that of a {dropped}", topic=dropped)
+    return Suggestion("identifier", "nearly everybody has a value of their own", sure=False, topic="close to unique")
 
 
 def _known(facts: Facts, words: set[str], *, several_rows: bool) -> Suggestion | None:
@@ -260,7 +281,7 @@ def _quasi(facts: Facts, words: set[str], reason: str, topic: str, *, sure: bool
 
 
 def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool) -> Suggestion:
-    """A sensitive column with its promise; left out where it is so precise that it tells people apart by itself."""
+    """A sensitive column with its promises; left out where none would make it safe for everybody to read."""
     reason = f"nobody should learn it: {topic}"
     kind, distinct = v.kind_of(facts.values), len(facts.values)
     if distinct == 1:
@@ -270,12 +291,14 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
     if close is not None or v.needless_digits(facts.values):
         what = f"{reason}; its values tell people apart: round them, or write bands of them into the file"
         return Suggestion("left out", what, sure=False, topic=topic)
-    share = float(facts.rows.max() / facts.rows.sum())
-    l = 3 if distinct >= 3 and share <= 0.5 else 2
-    promise = f'name = "DistinctDiversity"\nl = {l}'
-    if kind == "number" and distinct > WORDS and not several_rows and facts.people <= CLOSE:
-        promise = 'name = "TCloseness"\nt = 0.3\ndistance = "ordered"'
-    return Suggestion("sensitive", reason, True, topic, promise=promise)
+    if several_rows:
+        what = f"{reason}; people have several rows, and no promise about them holds against who knows the algorithm"
+        return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
+    if float(facts.rows.max()) > MOST * float(facts.rows.sum()):
+        what = f"{reason}; one value has over 2 in 5 of the people, so who can rule out another is nearly sure"
+        return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
+    close_by = kind == "number" and distinct > WORDS and facts.people <= CLOSE
+    return Suggestion("sensitive", reason, True, topic, promise=f"{PROMISE}\n\n{CLOSENESS}" if close_by else PROMISE)
 
 
 # -- hierarchies ---------------------------------------------------------------------------------------------------
@@ -370,13 +393,12 @@ SAFE_HARBOR = (
     Class18("F", "e-mail addresses", ("e-mail",)),
     Class18("G", "social security numbers", ("social-security number",)),
     Class18("H", "medical record numbers", ("record number",)),
-    Class18("I", "numbers of health insurance", (), "insurance beneficiary versichertennummer policy member"),
+    Class18("I", "numbers of health insurance", (), "insurance beneficiary versicherten* policy member health+plan"),
     Class18("J", "account numbers", ("IBAN", "account number")),
     Class18("K", "numbers of certificates and licences", ("certificate",), "license licence passport fuhrerschein"),
     Class18("L", "vehicles and their plates", ("vehicle",), "vin kennzeichen plate"),
-    Class18("M", "devices and their serial numbers", ("device",)),
-    Class18("N", "web addresses", ("web address",)),
-    Class18("O", "IP addresses", ("IP address",)),
+    Class18("M", "devices and their serial numbers", ("device",), "device+serial"),
+    Class18("N", "web addresses", ("web address",)), Class18("O", "IP addresses", ("IP address",)),
     Class18("P", "biometric identifiers", ("biometric",)),
     Class18("Q", "photographs of faces", ("photograph",)),
     Class18("R", "any other unique number, characteristic or code", ("close to unique", "free text")),

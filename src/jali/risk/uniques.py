@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.text import listed, percent
+from jali.encoding.identifiers import tells_apart
 
 LARGEST = 4
 """Sets of up to this number of columns are searched."""
@@ -251,3 +252,12 @@ def _pairs(
             _, records = _new(pair, columns, everybody, (known[name] for name in pair))
             sets.append(UniqueSet(pair, everybody.people(records)))
     return [one for one in sets if one.people]
+
+
+def too_telling(columns: Mapping[str, Coded], everybody: Everybody) -> list[str]:
+    """The columns to leave out, the most telling ones, so that the others together tell not nearly everybody apart."""
+    people = everybody.count(np.arange(everybody.records))
+    left = dict(columns)
+    while len(left) > 1 and tells_apart(spread(list(left.values()), everybody).distinct, people):
+        del left[max(left, key=lambda name: spread([left[name]], everybody).distinct)]
+    return [name for name in columns if name not in left]

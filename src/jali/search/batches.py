@@ -11,16 +11,17 @@ Along the curve, records that are neighbours over the quasi-identifiers stand to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, owners, runs
+from jali.core.arrays import Bools, Ints, combine, counted, owners, runs, sorted_by
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.principles import Safety
 from jali.principles.base import Combined, Principle, hold, principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.search.common import require_feasible
@@ -28,16 +29,16 @@ from jali.search.gate import judged, judged_alone
 from jali.search.items import columns_of
 
 
-def reach(values: NDArray[np.integer], unknown: int | None = None) -> int:
-    """The largest l for which the records can be dealt: n over the people who have the most frequent value, whole.
+def reach(people: Ints, unknown: int | None = None) -> int:
+    """The largest l for which people can be dealt: all of them over those who have the most frequent value, whole.
 
-    Records of the value `unknown` have none: they do not count.
+    How many have each value is given: (values,). People of the value `unknown` have none: they do not count.
 
-    >>> reach(np.array([0, 0, 1, 1, 2])), reach(np.array([0, 0, 1, 1, 2]), unknown=2)
+    >>> reach(np.array([2, 2, 1])), reach(np.array([2, 2, 1]), unknown=2)
     (2, 2)
     """
-    known = values if unknown is None else values[values != unknown]
-    return len(known) // int(np.bincount(known).max()) if len(known) else len(values)
+    known = people if unknown is None else np.delete(people, unknown) if unknown < len(people) else people
+    return int(known.sum()) // int(known.max()) if known.any() else int(people.sum())
 
 
 def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[str, int]:
@@ -50,19 +51,18 @@ def dealing(drivers: Sequence[Principle], whole: Counts, people: int) -> tuple[s
     return judged.pop(), max(p.dealt_by(people) for p in drivers)
 
 
-def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.integer], l: int) -> int:
+def kept_by(drivers: Sequence[Principle], column: Sensitive, people: Ints, l: int) -> int:
     """The least l, from this one on, for which the buckets keep the principles that they are dealt by.
 
-    Which values a bucket has follows from how many people have each value, so that the buckets of each l are judged
-    before anybody is dealt. An l beyond reach is returned as it is.
+    Which values a bucket has follows from how many people have each value, (values,), so that the buckets of each l are
+    judged before anybody is dealt. An l beyond reach is returned as it is.
     """
     every = np.arange(len(column))
-    order, people = np.arange(len(values)), np.ones(len(values), dtype=np.int64)
-    most = reach(values, column.unknown)
+    whole = Counts(1, np.zeros_like(every), every, people, (column,), every[:, None])
+    most = reach(people, column.unknown)
     for tried in range(l, most + 1):
-        bucket = deal(values, tried, order, unknown=column.unknown)
-        counts = Counts(int(bucket.max()) + 1, bucket, values.astype(np.int64), people, (column,), every[:, None])
-        if bool(hold(drivers, counts).all()):
+        line, buckets = row_of(people, tried, column.unknown)
+        if hold_dealt(people[line], line, buckets, tuple(drivers), whole):
             return tried
     if l > most:
         return l
@@ -70,6 +70,47 @@ def kept_by(drivers: Sequence[Principle], column: Sensitive, values: NDArray[np.
         f"buckets of up to {most} people with different values do not keep {', '.join(map(repr, drivers))}, "
         'and this table has none of more; pass buckets="partition"'
     )
+
+
+def hold_dealt(people: Ints, value: Ints, batches: int, principles: tuple[Principle, ...], whole: Counts) -> bool:
+    """Whether batches keep every promise when everybody is dealt out in turn, `people` of each `value`.
+
+    Batches between two neighbouring beginnings of values are all alike. Of these one is judged, or as many as k facts
+    can be about, and one more.
+    """
+    ends = np.cumsum(people)
+    total = int(ends[-1])
+    alike = np.unique(np.concatenate([[0, batches], ends % batches]))
+    copies = max((p.k + 2 for p in principles if isinstance(p, Safety)), default=1)
+    many = np.minimum(np.diff(alike), copies)
+    batch = runs(alike[:-1], many)
+    size = (total - batch + batches - 1) // batches
+    group = owners(size)
+    found = value[np.searchsorted(ends, batch[group] + batches * runs(0, size), side="right")]
+    counts = Counts(
+        len(batch), group, found, np.ones(len(group), dtype=np.int64), whole.sensitive, whole.joint, None, whole
+    )
+    return bool(hold(principles, counts).all())
+
+
+def row_of(people: Ints, l: int, unknown: int | None = None) -> tuple[Ints, int]:
+    """The values in the order in which people stand in the row, and how many buckets they are dealt to.
+
+    Both follow from how many people have each value: (values,). Who has the value `unknown` comes last.
+    """
+    if l < 1:
+        raise InputError("a bucket needs at least one record", got=f"l = {l}")
+    most = reach(people, unknown)
+    if l > most:
+        raise InfeasibleError(
+            f"buckets of at least {l} people with different values cannot be made: a value is too frequent; "
+            f"the largest l that this table can reach is {most}"
+        )
+    frequency = people.copy()
+    without = 0 if unknown is None or unknown >= len(people) else int(people[unknown])
+    if without:
+        frequency[unknown] = -1  # the last in the row
+    return np.argsort(-frequency, kind="stable"), max((int(people.sum()) - without) // l, 1)
 
 
 def deal(values: NDArray[np.integer], l: int, order: Ints, *, unknown: int | None = None) -> Ints:
@@ -82,23 +123,29 @@ def deal(values: NDArray[np.integer], l: int, order: Ints, *, unknown: int | Non
     >>> deal(np.array([0, 1, 0, 1, 2]), 2, np.arange(5)).tolist()
     [0, 0, 1, 1, 0]
     """
-    if l < 1:
-        raise InputError("a bucket needs at least one record", got=f"l = {l}")
     if len(order) != len(values):
         raise InputError("the order must have one place for each record", got=f"{len(order)} and {len(values)}")
-    most = reach(values, unknown)
-    if l > most:
-        raise InfeasibleError(
-            f"buckets of at least {l} people with different values cannot be made: a value is too frequent; "
-            f"the largest l that this table can reach is {most}"
-        )
-    frequency = np.bincount(values)
-    without = 0 if unknown is None or unknown >= len(frequency) else int(frequency[unknown])
-    if without:
-        frequency[unknown] = -1  # the last in the row
-    rank = np.empty(len(frequency), dtype=smallest(len(frequency)))
-    rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency), dtype=rank.dtype)
-    return dealt_into(rank[values], max((len(values) - without) // l, 1), order)
+    line, buckets = row_of(counted(values), l, unknown)
+    rank = np.empty(len(line), dtype=smallest(len(line)))
+    rank[line] = np.arange(len(line), dtype=rank.dtype)
+    return dealt_into(rank[values], buckets, order)
+
+
+def seated_row(value: Ints, people: Ints, line: Ints, order_of: Callable[[int], Ints]) -> NDArray[np.int32]:
+    """The row that is dealt out, from counts: the record of everybody in it, where record i has people[i] of value[i].
+
+    Those of a value stand in a random order, which `order_of` draws for so many people: all arrangements of the copies
+    of records are equally likely, as when everybody is listed and the list is shuffled.
+    """
+    row = np.empty(int(people.sum()), dtype=np.int32)
+    member, start = sorted_by(value, len(line))
+    at = 0
+    for own in line.tolist():
+        some = member[start[own] : start[own + 1]]
+        here = np.repeat(some.astype(np.int32), people[some])
+        row[at : at + len(here)] = here[order_of(len(here))]
+        at += len(here)
+    return row
 
 
 def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:

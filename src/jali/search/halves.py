@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali import kernels
-from jali.core.arrays import ONE, Bools, Ints, combine, counted, is_dense, owners, runs
+from jali.core.arrays import ONE, Bools, Ints, combine, counted, is_dense
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.kernels import DIGITS
 from jali.kernels.jit import ready
-from jali.principles import AlphaAnonymity, FrequencyDiversity, Safety, TCloseness
+from jali.principles import AlphaAnonymity, FrequencyDiversity, TCloseness
 from jali.principles.base import Principle, hold
 from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
-from jali.search.batches import dealt_into, smallest
+from jali.search.batches import dealt_into, hold_dealt, smallest
 from jali.search.common import require_feasible
 from jali.search.items import Columns, columns_of
 
@@ -350,32 +350,12 @@ def most_batches(people: Ints, value: Ints, principles: tuple[Principle, ...], w
     """
     total = int(people.sum())
     size, failed = max(1, *(p.least_size() for p in principles)), 0
-    while size < total and not _hold_dealt(people, value, total // size, principles, whole):
+    while size < total and not hold_dealt(people, value, total // size, principles, whole):
         size, failed = min(2 * size, total), size
     while size - failed > 1 and failed:
         middle = (size + failed) // 2
-        if _hold_dealt(people, value, total // middle, principles, whole):
+        if hold_dealt(people, value, total // middle, principles, whole):
             size = middle
         else:
             failed = middle
     return max(1, total // size)
-
-
-def _hold_dealt(people: Ints, value: Ints, batches: int, principles: tuple[Principle, ...], whole: Counts) -> bool:
-    """Whether the batches keep every promise. Those between two neighbouring beginnings of values are all alike.
-
-    Of batches that are alike one is judged, or as many as k facts can be about, and one more.
-    """
-    ends = np.cumsum(people)
-    total = int(ends[-1])
-    alike = np.unique(np.concatenate([[0, batches], ends % batches]))
-    copies = max((p.k + 2 for p in principles if isinstance(p, Safety)), default=1)
-    many = np.minimum(np.diff(alike), copies)
-    batch = runs(alike[:-1], many)
-    size = (total - batch + batches - 1) // batches
-    group = owners(size)
-    found = value[np.searchsorted(ends, batch[group] + batches * runs(0, size), side="right")]
-    counts = Counts(
-        len(batch), group, found, np.ones(len(group), dtype=np.int64), whole.sensitive, whole.joint, None, whole
-    )
-    return bool(hold(principles, counts).all())

@@ -40,7 +40,7 @@ from jali.kernels.jit import chosen, ready
 from jali.principles.base import Combined, Principle, principles_of
 from jali.principles.counts import Counts
 from jali.principles.knowledge import Safety
-from jali.principles.rules import COLUMN, KIND, SAFETY, Rules, rules_of
+from jali.principles.rules import COLUMN, KIND, SAFETY, UNKNOWN, Rules, rules_of
 from jali.principles.worst_case import (
     MARGIN,
     Buckets,
@@ -340,8 +340,8 @@ def grow_safe_compiled(
     )
 
     work = work_of(columns, items, rules, judged, mode=mode, split=split, similarity=similarity)
-    column = int(rules.rule[COLUMN, rules.rule[KIND] == SAFETY][0])
-    total, half = int(work.item[1].sum()), 0
+    column, unknown = rules.rule[[COLUMN, UNKNOWN]][:, rules.rule[KIND] == SAFETY][:, 0].tolist()
+    total, half = int(work.entry[0, work.entry[1 + column] != unknown].sum()), 0  # people whose value is known
 
     def ahead(checked: int, people: int) -> None:
         nonlocal half
@@ -386,6 +386,7 @@ def _allowed(queue: Queue, tree: Floats, parts: Ints, safety: Safety) -> bool:
     from jali.kernels.mondrian_safety import FREE, GROUPS, LEAF, TARGET
 
     others = np.delete(np.arange(queue.state[GROUPS]), queue.node[queue.heap[0], LEAF])
+    others, parts = others[queue.row[queue.group[others], 0] > 0], parts[queue.row[parts, 0] > 0]  # somebody is known
     vectors = tree[len(tree) // 2 + others]  # (others, 2, k + 1)
     few = others[candidates(vectors[:, FREE].T, vectors[:, TARGET].T, margin=MARGIN)]
     return exceeds(queue.row[np.append(queue.group[few], parts)], safety.k, safety.ratio)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -139,6 +140,7 @@ def _named(role: str, given: Mapping[str, object] | Iterable[str]) -> dict[str, 
 LONG = 1 << 20
 """A value of more bytes is long: a few rows of them are as much text as a column can hold."""
 _WORKERS = min(4, os.cpu_count() or 1)  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
+_FEW = 5_000  # records below which columns are encoded one after the other
 
 
 def assemble(
@@ -150,11 +152,13 @@ def assemble(
     infer: bool = False,
     writing: Writing | None = None,
     multiplicity: Ints | None = None,
+    person: Ints | None = None,
     notes: tuple[str, ...] = (),
 ) -> Table:
     """The Table of these columns; `infer` reads texts of a file as numbers, dates and truth values where they are.
 
-    `writing` says how a file writes them, and `notes` what its reading has said so far.
+    `writing` says how a file writes them, and `notes` what its reading has said so far. Where an engine counted,
+    `multiplicity` is the rows of each record, and `person` whose they are, unless nobody has two rows.
     """
     records = len(next(iter(columns.values())))
     if records == 0:
@@ -178,17 +182,18 @@ def assemble(
         made = encode(name, role, found(name), builder, roles.types.get(name), cells=said.get(name), infer=infer)
         return replace(made, missing_is_value=True) if name in roles.missing_is_value else made
 
-    with ThreadPoolExecutor(_WORKERS) as workers:
-        quasi = [workers.submit(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]
-        sensitive = [workers.submit(encoded, name, "sensitive", builder) for name, builder in roles.sensitive.items()]
-        other = [workers.submit(encoded, name, "other", None) for name in roles.other]
-        other += [workers.submit(replaced, name) for name in roles.identifiers.pseudonyms]
-        made = {column.name: column for column in (job.result() for job in quasi + sensitive + other)}
+    work = [partial(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]
+    work += [partial(encoded, name, "sensitive", builder) for name, builder in roles.sensitive.items()]
+    work += [partial(encoded, name, "other", None) for name in roles.other]
+    work += [partial(replaced, name) for name in roles.identifiers.pseudonyms]
+    made = {column.name: column for column in _side_by_side(work, records)}
     table = Table(
         columns=tuple(made[name] for name in known if name in made),
         records=records,
         origin=origin,
-        person=None if roles.person is None else _person(roles.person, found(roles.person), said),
+        person=person
+        if roles.person is None or multiplicity is not None
+        else _person(roles.person, found(roles.person), said),
         weight=None if roles.weights is None else _weights(roles.weights, found(roles.weights), said),
         multiplicity=multiplicity,
         domain=roles.domain,
@@ -203,6 +208,14 @@ def assemble(
     if roles.missing == "drop":
         table = _complete(table, roles)
     return _people_are_rows(table)
+
+
+def _side_by_side(work: Sequence[Callable[[], Column]], records: int) -> list[Column]:
+    """The columns, made by several threads; where there are few records, starting these takes longer than the work."""
+    if records < _FEW:
+        return [make() for make in work]
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        return list(workers.map(lambda make: make(), work))
 
 
 def _said(columns: list[Cells], table: Table) -> Iterator[str]:

@@ -52,7 +52,7 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
     """Distinct values and codes of an Arrow column; NaN counts as missing, infinity is refused."""
     dictionaries, chunks = [], []
     for chunk in column.chunks or [pa.array([], column.type)]:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else _encodable(name, chunk, kind).dictionary_encode()
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else encodable(name, chunk, kind).dictionary_encode()
         dictionary = _plain(name, encoded.dictionary, kind)
         _refuse_broken_text(name, dictionary)
         indices = encoded.indices
@@ -93,7 +93,7 @@ def _refuse_broken_text(name: str, values: pa.Array) -> None:
         raise InputError(f'column "{name}" holds text that is not valid UTF-8', do="write it again as UTF-8") from None
 
 
-def _encodable(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
+def encodable(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
     """The values in a type that Arrow can number."""
     of = values.type
     if pa.types.is_string_view(of):

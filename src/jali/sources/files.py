@@ -8,16 +8,21 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from jali.core.arrays import Bools
 from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
+from jali.sources.engines.base import Combinations
 
 _SEPARATORS = (",", ";", "\t", "|")
 _MARKS = (
@@ -26,6 +31,7 @@ _MARKS = (
 )  # fmt: skip
 _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BLOCK = 1 << 22  # what is parsed together stays near the processor
+_BLOCKS, _SMALL = 2, 1 << 18  # a small file has several blocks too, for several processors
 _HEAD = 1 << 20
 _NOT_IN_CP1252 = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
@@ -110,13 +116,42 @@ class Delimited:
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The wanted columns as dictionaries of text: every value keeps the form it has in the file."""
         try:
-            by_line = not self.packed and self.encoding == "utf-8" and self._each_line_is_a_row()
-            table = self._read(wanted, newlines=not by_line)  # line by line is faster
-            if not by_line:
+            table = self._by_line(wanted)
+            if table is None:
+                table = self._read(wanted, newlines=True)
                 self._refuse_open_quote()
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError) as problem:
             raise self._why(wanted) from problem
         return {name: table[name] for name in wanted}
+
+    def _by_line(self, wanted: list[str]) -> pa.Table | None:
+        """The columns as Arrow reads them in blocks that end at any line break, which is fastest.
+
+        None where a line break stands within quotes, also where a quote is part of a value, so that counting them does
+        not tell.
+        """
+        if self.packed or self.encoding != "utf-8" or not self._each_line_is_a_row():
+            return None
+        try:
+            table = self._read(wanted, newlines=False)
+        except pa.ArrowInvalid:  # a block may end within quotes; a file that is broken is refused the other way too
+            return None
+        return None if any(_has_break(chunk) for name in wanted for chunk in table[name].chunks) else table
+
+    def _each_line_is_a_row(self) -> bool:
+        """Whether an even number of quotes stands before each line break: 64 bytes at a time, a bit for each."""
+        odd = False
+        for block in self._bytes():
+            if odd or b'"' in block:
+                letters = np.frombuffer(block, dtype=np.uint8)
+                end = letters == ord("\n")
+                if b"\r" in block:
+                    end |= letters == ord("\r")
+                within = _parity(_packed(letters == ord('"')), odd)
+                if (within & _packed(end)).any():
+                    return False
+                odd = bool(within[-1] >> np.uint64(63))
+        return not odd
 
     def _read(self, wanted: list[str], *, newlines: bool) -> pa.Table:
         text = pa.dictionary(pa.int32(), pa.string())
@@ -131,28 +166,14 @@ class Delimited:
                 return pacsv.read_csv(file, pacsv.ReadOptions(block_size=size, encoding=self.encoding), parse, convert)
 
         as_it_stands = self.encoding == "utf-8" and not self.packed
-        return in_blocks(read, _BLOCK, self.source if as_it_stands else None)
+        size = len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size
+        block = min(_BLOCK, max(size // _BLOCKS, _SMALL))
+        return in_blocks(read, block, self.source if as_it_stands else None)
 
     def _bytes(self) -> Iterator[bytes]:
         with _open(self.source, self.packed) as file:
             while block := file.read(_HEAD):  # small enough to stay in the cache
                 yield block
-
-    def _each_line_is_a_row(self) -> bool:
-        """Whether no line break stands within quotes: an even number of quotes stands before each."""
-        before = 0
-        for block in self._bytes():
-            if b'"' in block or before % 2:
-                letters = np.frombuffer(block, dtype=np.uint8)
-                quote, end = letters == ord('"'), letters == ord("\n")
-                if b"\r" in block:
-                    end |= letters == ord("\r")
-                is_quote = quote[np.flatnonzero(quote | end)]
-                quotes = np.cumsum(is_quote, dtype=np.int64)
-                if ((before + quotes[~is_quote]) % 2).any():
-                    return False
-                before += int(quotes[-1]) if len(quotes) else 0
-        return before % 2 == 0
 
     def _rows(self, *, strict: bool) -> Iterator[list[str]]:
         """The rows as Python reads them, the header first, empty lines left out; slow, for explaining errors."""
@@ -199,6 +220,27 @@ class Delimited:
             return InputError("the table is empty", do="give a table with at least one row")
         do = "check separator= and encoding= (--separator and --encoding)"
         return InputError(f"{self.name} cannot be read as CSV", do=do)
+
+
+def _packed(mask: Bools) -> NDArray[np.uint64]:
+    """A mask as bits, the first of each word in its lowest place."""
+    words = np.zeros(-(-len(mask) // 64), dtype="<u8")
+    words.view(np.uint8)[: -(-len(mask) // 8)] = np.packbits(mask, bitorder="little")
+    return words
+
+
+def _parity(bits: NDArray[np.uint64], odd: bool) -> NDArray[np.uint64]:
+    """For each place whether the bits up to there are odd in number; `odd` says so of those before the first."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits = bits ^ (bits << np.uint64(shift))
+    last = np.cumsum(bits >> np.uint64(63), dtype=np.uint64) + np.uint64(odd)
+    before = np.concatenate([np.array([odd], dtype=np.uint64), last[:-1]]) & np.uint64(1)
+    return bits ^ (np.uint64(0) - before)
+
+
+def _has_break(chunk: pa.DictionaryArray) -> bool:
+    """Whether a value holds a line break."""
+    return bool(pc.any(pc.match_substring_regex(chunk.dictionary, "[\n\r]")).as_py())
 
 
 def _row(number: int) -> str:
@@ -265,6 +307,22 @@ class Columnar:
     def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
         """The wanted columns; texts come as dictionaries."""
         return _ParquetColumns(self, wanted)
+
+    def counted(self, wanted: list[str]) -> Combinations | None:
+        """The distinct rows of a large file, counted while it is read; None where that is no help."""
+        from jali.sources.counting import MANY, counted_rows
+
+        texts = [name for name in wanted if pa.types.is_string(self.schema.field(name).type)]
+        with _readable_parquet(self.name), pq.ParquetFile(_stream(self.source)) as file:
+            rows, groups = file.metadata.num_rows, file.num_row_groups
+        if rows < MANY or any(pa.types.is_nested(self.schema.field(name).type) for name in wanted):
+            return None
+
+        def part(group: int) -> pa.Table:
+            with _readable_parquet(self.name), pq.ParquetFile(_stream(self.source), read_dictionary=texts) as file:
+                return file.read_row_group(group, columns=wanted, use_threads=False)
+
+        return counted_rows(wanted, [partial(part, group) for group in range(groups)])
 
 
 class _ParquetColumns(Mapping[str, pa.ChunkedArray]):

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from jali.core.files import content, drained, is_regular
 from jali.encoding import values as v
@@ -23,13 +21,19 @@ from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
 from jali.sources.distinct import raw
+from jali.sources.engines.base import Engine, require_free
+from jali.sources.engines.frames import LazyFrame
+from jali.sources.engines.locations import located
 from jali.sources.files import Columnar, Delimited, EncodingError
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
 from jali.sources.writing import Cells, Writing, as_line
 
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
 
 def read(
-    path: str | Path,
+    path: str | Path | Dataset,
     *,
     quasi: Mapping[str, object] | Iterable[str],
     sensitive: Mapping[str, object] | Iterable[str] = (),
@@ -42,6 +46,7 @@ def read(
     separator: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    table: str | None = None,
     missing_markers: str | Iterable[str] | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -55,20 +60,51 @@ def read(
 
     CSV, also packed or the one file of a ZIP archive, Parquet, Excel, ODS, Stata, SPSS and SAS. Columns that are not
     named, and identifiers that are dropped, are not even decoded. What the file does not say is detected, each in its
-    own column, and noted.
+    own column, and noted. Databases ("postgresql://host/db?table=patients", SQLite and DuckDB files with `table=`),
+    folders and globs of Parquet files, "s3://…" and Arrow datasets count their own distinct rows.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     writing = Writing.of(missing_markers, decimal, thousands, date_format)
     wanted = [name for name, _ in roles.named()]
+    with _held(path, table) as engine:
+        if engine is not None:
+            return from_engine(engine, roles, writing=writing)
     with _readable(path):
         file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
         roles.check(file.header)
-        columns = file.columns(wanted)
+        found = file.counted(wanted) if isinstance(file, Columnar) and roles.person is None else None
+        columns = file.columns(wanted) if found is None else {name: found.table[name] for name in wanted}
     return assemble(
-        columns, roles, known=file.header, origin="arrow", infer=file.infer, writing=writing, notes=file.notes
-    )
+        columns, roles, known=file.header, origin="arrow", infer=file.infer, writing=writing, notes=file.notes,
+        multiplicity=None if found is None else found.rows,
+    )  # fmt: skip
+
+
+def _is_dataset(given: object) -> TypeGuard[Dataset]:
+    """Whether this is an Arrow dataset; whoever has one has loaded its module, which takes a while."""
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(given, module.Dataset)
+
+
+@contextmanager
+def _held(place: object, table: str | None) -> Iterator[Engine | None]:
+    """What counts the rows of a table that is no file to be read; None for such a file."""
+    if _is_dataset(place):
+        from jali.sources.engines.datasets import engine_of
+
+        with engine_of(place) as engine:
+            yield engine
+        return
+    location = located(place, table)
+    if location is None:
+        yield None
+        return
+    from jali.sources.engines.datasets import engine_at
+
+    with engine_at(location) as engine:
+        yield engine
 
 
 READING = ("separator", "encoding", "sheet", "missing_markers", "decimal", "thousands", "date_format")
@@ -203,6 +239,8 @@ def _detected(file: Source, reading: dict[str, Any]) -> Detected:
     pairs = zip(columns, again, strict=True)  # a column that decided nothing may be settled by the others
     last = (first if first.options or first.markers else second for first, second in pairs)
     notes = [as_line(note) for each in last for note in each.notes]
+    if again is not columns and said["missing_markers"] is None:
+        notes += [as_line(each.taken) for each in columns if each.suspects]
     return Detected(file.header, reading | options, (*map(as_line, file.notes), *notes), repeats=repeats)
 
 
@@ -213,7 +251,7 @@ def _agreed(cells: list[Cells], said: Mapping[str, object]) -> dict[str, object]
         shown = {each.options[name] for each in cells if name in each.options}
         if len(shown) == 1 and said[name] is None:
             found[name] = shown.pop()
-    markers = list(dict.fromkeys(marker for each in cells for marker in each.markers))
+    markers = list(dict.fromkeys(marker for each in cells for marker in (*each.markers, *each.suspects)))
     return found | ({"missing_markers": markers} if markers and said["missing_markers"] is None else {})
 
 
@@ -231,6 +269,10 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
     Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read. With
     it come the options with which `read` reads the file in the same way.
     """
+    with _held(source, None) as engine:
+        names = [] if engine is None else [name for name in engine.header if name]
+    if names:
+        return Whole(read(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
     if isinstance(source, (str, Path)):
         path = path_of(source)
         if not path.is_file():  # a pipe cannot be read again
@@ -264,9 +306,6 @@ def _publishable(schema: pa.Schema) -> list[str]:
 _LIKE_DATA = re.compile(r"\s*[-+]?[\d.,:/-]+\s*")  # numbers and dates
 
 
-_COUNT = "rows counted by jali"
-
-
 def table(
     frame: Any,
     *,
@@ -285,11 +324,16 @@ def table(
 ) -> Table:
     """A table about people from a pandas, Polars or PyArrow frame, or any lazy frame that narwhals understands.
 
-    A lazy frame (a DuckDB relation, a Spark frame) counts its distinct rows itself; only those come here.
+    A lazy frame (DuckDB, Polars, Ibis, Spark) or an Arrow dataset counts its distinct rows itself; only those come
+    here, and of people who are alike only how many they are.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
+    if _is_dataset(frame):
+        with _held(frame, None) as engine:
+            assert engine is not None
+            return from_engine(engine, roles)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)
@@ -297,11 +341,10 @@ def table(
     if known is None:
         known = list(found.collect_schema().names())
         roles.check(known)
-    wanted = [name for name, _ in roles.named()]
     origin = {"pandas": "pandas", "polars": "polars"}.get(str(found.implementation.name).lower(), "arrow")
     if isinstance(found, nw.LazyFrame):
-        return _lazy(found, roles, known, wanted, origin)
-    columns = {name: _column(found, name, roles) for name in wanted}
+        return from_engine(LazyFrame(found), roles, origin=origin)
+    columns = {name: _column(found, name, roles) for name, _ in roles.named()}
     return assemble(columns, roles, known=known, origin=origin)
 
 
@@ -342,67 +385,14 @@ def _value_type(of: pa.DataType) -> pa.DataType:
     return of.value_type if pa.types.is_dictionary(of) else of
 
 
-def _lazy(found: Any, roles: Roles, known: list[str], wanted: list[str], origin: str) -> Table:
-    """The distinct rows as the engine counts them, in an order that does not depend on its threads."""
-    counted = found.select(wanted).group_by(wanted, drop_null_keys=False).agg(nw.len().alias(_COUNT))
-    arrow = counted.sort(wanted, nulls_last=True).collect("pyarrow").to_arrow()
-    multiplicity = np.asarray(arrow[_COUNT].cast(pa.int64()).to_numpy())
-    columns = {name: arrow[name] for name in wanted}
-    return assemble(columns, roles, known=known, origin=origin, multiplicity=multiplicity)
-
-
-class Counted(NamedTuple):
-    """The counts of a frame, and what its columns are called."""
-
-    matrix: NDArray[Any]  # (buckets, values)
-    names: tuple[str, ...]  # (values,)
-
-
-def counted(given: Any) -> Counted | None:
-    """The counts of a pandas, Polars or Arrow table, row by row; None for what is no frame.
-
-    The index of a pandas frame, as `pd.crosstab` has it, is no value.
-    """
-    if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, (list, tuple, np.ndarray)):
-        return None
-    if hasattr(type(given), "collect"):
-        raise InputError("a lazy frame has no rows yet", got=type(given).__name__, do="collect it first")
-    columns: Any = given.column_names if isinstance(given, pa.Table) else getattr(given, "columns", None)
-    names = tuple(map(_named, columns)) if isinstance(columns, list) or _is_index(columns) else ()
-    if len(set(names)) < len(names):
-        raise InputError("two columns of the counts have the same name", do="give each value one column")
-    frame = nw.from_native(given, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return None
-    series = [frame[:, at] for at in range(len(frame.columns))]
-    for name, column in zip(names, series, strict=True):
-        if not column.dtype.is_numeric():
-            do = "leave it out, and pass one row for each bucket and one column for each value"
-            raise InputError(f'column "{name}" of the counts holds no numbers', got=str(column.dtype), do=do)
-        if column.null_count():
-            raise InputError(f'column "{name}" of the counts has empty cells', do="write 0 where nobody has the value")
-    if not series or not len(frame):
-        return Counted(np.zeros((len(frame), len(series)), dtype=np.int64), names)
-    return Counted(_matrix(frame, series), names)
-
-
-def _matrix(frame: Any, series: list[Any]) -> NDArray[Any]:
-    """The numbers of all columns in one type; of one type already they are not copied where the library need not."""
-    parts = [column.to_numpy() for column in series]
-    kinds = {part.dtype for part in parts}
-    if len(kinds) == 1 and parts[0].dtype.kind in "iuf":
-        whole = frame.to_numpy()
-        if whole.dtype == parts[0].dtype:
-            return np.asarray(whole)
-    return np.stack([part if part.dtype.kind in "iuf" else part.astype(np.float64) for part in parts], axis=1)
-
-
-def _is_index(columns: Any) -> bool:
-    """Whether these are the column names of a pandas frame, which are an index."""
-    return hasattr(columns, "tolist") and hasattr(columns, "nlevels")
-
-
-def _named(name: Any) -> str:
-    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+def from_engine(engine: Engine, roles: Roles, *, origin: str = "arrow", writing: Writing | None = None) -> Table:
+    """The table of what an engine counts: its distinct combinations, and people where they are named."""
+    known = engine.header
+    roles.check(known)
+    wanted = [name for name, role in roles.named() if role != "person"]
+    require_free(wanted)
+    found = engine.count(wanted, person=roles.person)
+    columns = {name: found.table[name] for name in found.table.column_names}
+    return assemble(
+        columns, roles, known=known, origin=origin, multiplicity=found.rows, person=found.person, writing=writing
+    )

@@ -109,6 +109,7 @@ class Cells:
     notes: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)  # what was decided, as the options would say it
     markers: tuple[str, ...] = ()  # texts that were taken as missing
+    suspects: tuple[str, ...] = ()  # texts among texts that often mark a missing value
     hint: str = ""  # which option settles what the cells leave open
 
     @cached_property
@@ -221,9 +222,16 @@ class Cells:
     def as_text(self) -> pa.Array:
         """The texts as they are; those that often mark a missing value are said."""
         if found := self._marks():
+            self.suspects = tuple(name for name, _ in found)
             write = f"missing_markers = {_list(name for name, _ in found)}"
             self._say(f"{_counted(found)} read as a text; write {write} if it means missing")
         return self.texts
+
+    @property
+    def taken(self) -> str:
+        """What is said where the suspects are taken as missing, as the markers of other columns are."""
+        what = _counted(self._marks())
+        return f'column "{self.column}": {what} taken as missing; take it out of missing_markers if it is a word'
 
     def _say_markers(self, kind: v.Kind) -> None:
         found = self._marks()

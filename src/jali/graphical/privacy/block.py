@@ -98,12 +98,12 @@ class Block:
         names = tuple(column for column, _ in self.columns)
         people, value = self.factors.people, np.arange(len(self.joint))
         everybody = Counts(1, np.zeros(len(value), dtype=np.int64), value, people, names, self.joint)
-        found = []
+        rules = []
         for principle in self.principles:
             if self.concerned_by(principle):
                 principle.check(everybody)
-                found.append(rule(principle, names, self.joint, people))
-        return tuple(found)
+                rules.append(rule(principle, names, self.joint, people))
+        return tuple(rules)
 
     def concerned_by(self, principle: Principle) -> bool:
         """Whether the principle judges one of these columns."""
@@ -137,22 +137,22 @@ class Block:
         return self._known.get(key, {})
 
     def _judged(self, marginals: Sequence[Marginal]) -> Findings:
-        found: dict[Principle, Finding] = {}
+        findings: dict[Principle, Finding] = {}
         for marginal in marginals:
-            _keep_worst(found, self._by_itself(marginal))
-        if len(marginals) == 1 or not any(finding.holds for finding in found.values()):
-            return Findings(found)
+            _keep_worst(findings, self._by_itself(marginal))
+        if len(marginals) == 1 or not any(finding.holds for finding in findings.values()):
+            return Findings(findings)
         tree = self._tree(marginals)
         if len(marginals) > 2:
             for parent, child in zip(tree.parent[1:], tree.marginals[1:], strict=True):
-                _keep_worst(found, self.findings((tree.marginals[parent], child)).by_principle.values())
-        left = [one for one in self.rules if found[one.principle].holds]
+                _keep_worst(findings, self.findings((tree.marginals[parent], child)).by_principle.values())
+        left = [one for one in self.rules if findings[one.principle].holds]
         try:
             together, relaxed = maxent.judged_together(left, self.factors, tree), frozenset[Principle]()
         except TooLargeError:
             together, relaxed = self._relaxed(left, tree), frozenset(one.principle for one in left)
-        found.update({finding.rule.principle: finding for finding in together})
-        return Findings(found, relaxed)
+        findings.update({finding.rule.principle: finding for finding in together})
+        return Findings(findings, relaxed)
 
     def _by_itself(self, marginal: Marginal) -> list[Finding]:
         if marginal.levels not in self._alone:
@@ -174,9 +174,9 @@ class Block:
     def _tree(self, marginals: Sequence[Marginal]) -> Tree:
         """The junction tree of the marginals, the largest at the root: a root's rows are joined in pieces."""
         order = sorted(marginals, key=lambda one: (-len(self.cache.counts(one).n), one.levels))
-        found = tree_of(self.cache.domain, order)
-        assert found is not None, "marginals with the sensitive columns of a decomposable collection are decomposable"
-        return found
+        tree = tree_of(self.cache.domain, order)
+        assert tree is not None, "marginals with the sensitive columns of a decomposable collection are decomposable"
+        return tree
 
     def _within_limits(self, made: Callable[[], Result]) -> Result:
         try:
@@ -265,9 +265,9 @@ class Profiles:
         """How many people of each profile have each joint value in the table: (profiles, values)."""
         source = self.cache.sources[0]
         values = self.cache.counts(source.marginal.only(self.sensitive))
-        found = np.zeros((len(self._profile[1]), len(values.n)), dtype=np.int64)
-        np.add.at(found, (self._profile[0], values.cell_of_combination), source.n)
-        return found
+        people = np.zeros((len(self._profile[1]), len(values.n)), dtype=np.int64)
+        np.add.at(people, (self._profile[0], values.cell_of_combination), source.n)
+        return people
 
     @cached_property
     def _places(self) -> list[Ints]:
@@ -311,9 +311,9 @@ class Profiles:
 
     def _rows(self, people: Floats) -> Floats:
         """People expected in the open cells as rows: (profiles, values)."""
-        found = np.zeros(self.people.shape)
-        found[self._open] = people
-        return found
+        rows = np.zeros(self.people.shape)
+        rows[self._open] = people
+        return rows
 
     def exchanged(self, world: NDArray[Any], deadline: float = math.inf) -> Bools:
         """The open cells that have anybody in a table that four people of this one make when they exchange two values.
@@ -366,6 +366,6 @@ class Profiles:
 
 def _summed(people: Ints, place: Ints, size: int) -> Ints:
     """The rows of each place, added: (places, values)."""
-    found = np.zeros((size, people.shape[1]), dtype=np.int64)
-    np.add.at(found, place, people)
-    return found
+    sums = np.zeros((size, people.shape[1]), dtype=np.int64)
+    np.add.at(sums, place, people)
+    return sums

@@ -44,7 +44,7 @@ def hull(rows: Floats, block: Ints) -> Ints:
 
 def _corners(order: list[int], x: Floats, y: Floats) -> set[int]:
     """Andrew's monotone chains over points in ascending order, both ways; the ends are always kept."""
-    found: set[int] = set()
+    corners: set[int] = set()
     for points in (order, order[::-1]):
         chain: list[int] = []
         for c in points:
@@ -55,8 +55,8 @@ def _corners(order: list[int], x: Floats, y: Floats) -> set[int]:
                     break
                 chain.pop()
             chain.append(c)
-        found.update(chain)
-    return found
+        corners.update(chain)
+    return corners
 
 
 def ratio(rows: Floats, block: Ints) -> Ints:
@@ -202,14 +202,14 @@ class Factors:
         if key not in self._links:
             fine, coarse, domain = self.of(marginal), self.of(shared), self.cache.domain
             up, rows = coarsened(domain, fine.cells, fine.quasi, coarse.quasi), len(coarse.cells) + len(fine.cells)
-            found = found_among([*coarse.cells.T], up, domain.shape(coarse.quasi), rows)
+            link = found_among([*coarse.cells.T], up, domain.shape(coarse.quasi), rows)
             again = np.zeros_like(coarse.n)
-            np.add.at(again, found, fine.n)
+            np.add.at(again, link, fine.n)
             if not np.array_equal(again, coarse.n):
                 raise InputError(
                     "the marginals contradict each other", do="give marginals of one table, all of them whole"
                 )
-            self._links[key] = found
+            self._links[key] = link
         return self._links[key]
 
 
@@ -315,10 +315,10 @@ def cell_of(quasi: Marginal, codes: Ints) -> Cell:
 
 def origin_cell(tree: Tree, factors: Factors, origin: Ints) -> Cell:
     """The cell that a joined row stands for: each attribute at the finest level that one of its marginals shows."""
-    found: Cell = {}
+    cell: Cell = {}
     for marginal, row in zip(tree.marginals, origin, strict=True):
         factor = factors.of(marginal)
         for i, (level, node) in cell_of(factor.quasi, factor.cells[row]).items():
-            if i not in found or level < found[i][0]:
-                found[i] = (level, node)
-    return dict(sorted(found.items()))
+            if i not in cell or level < cell[i][0]:
+                cell[i] = (level, node)
+    return dict(sorted(cell.items()))

@@ -183,11 +183,11 @@ def judged_alone(rules: Iterable[Rule], factor: Factor, columns: tuple[Sensitive
     """Each rule on one marginal alone, exactly: its cells are groups of whole people."""
     group, value = np.nonzero(factor.n)
     counts = Counts(len(factor.n), group, value, factor.n[group, value], columns, joint)
-    found = []
+    findings = []
     for rule in rules:
         judged = Judged(rule.principle.level(counts), rule.principle.holds(counts))
-        found.append(worst(rule, judged, lambda at: cell_of(factor.quasi, factor.cells[at])))
-    return found
+        findings.append(worst(rule, judged, lambda at: cell_of(factor.quasi, factor.cells[at])))
+    return findings
 
 
 def worst(rule: Rule, judged: Judged, cell: Callable[[int], Cell]) -> Finding:
@@ -201,11 +201,11 @@ def judged_together(rules: Iterable[Rule], factors: Factors, tree: Tree) -> list
     by_prune: dict[Prune, list[Rule]] = {}
     for rule in rules:
         by_prune.setdefault(pruning(rule, len(factors.joint)), []).append(rule)
-    found = []
+    findings = []
     for prune, some in by_prune.items():
         walk = Walk(tree, factors, lambda at: factors.of(tree.marginals[at]).n.astype(np.float64), join.expected, prune)
-        found += _walked(walk, some, Rule.judge)
-    return found
+        findings += _walked(walk, some, Rule.judge)
+    return findings
 
 
 def _walked(walk: Walk, rules: list[Rule], judge: Callable[[Rule, Floats], Judged]) -> list[Finding]:
@@ -221,12 +221,12 @@ def _walked(walk: Walk, rules: list[Rule], judge: Callable[[Rule, Floats], Judge
             before = best.get(number)
             if before is None or _rank(rule, one[0], one[1]) < _rank(rule, before[0], before[1]):
                 best[number] = one
-    found = []
+    findings = []
     for number, rule in enumerate(rules):
         level, holds_, rows, at = best[number]
         cell = origin_cell(walk.tree, walk.factors, rows.origin[at].astype(np.int64))
-        found.append(Finding(rule, holds_, level, cell))
-    return found
+        findings.append(Finding(rule, holds_, level, cell))
+    return findings
 
 
 def _rank(rule: Rule, level: float, holds: bool) -> tuple[bool, float]:

@@ -51,7 +51,7 @@ class Verdict:
 
     holds: bool
     reason: str  # one sentence without values of the table
-    worst: Mapping[str, tuple[int, int]] | None  # attribute → level and node; only for who holds the table
+    worst: Mapping[str, tuple[int, int]] | None  # attribute → level and node; only for the holder of the table
     principle: Principle | None  # the one that fails, or that the worst cell belongs to
     reached: float  # what the worst combination reaches; counts of people are followed up to k
     relaxed: bool = False  # whether only the weaker promise that the reason states was checked
@@ -152,19 +152,19 @@ class Checker:
     def _prepared(self, marginals: tuple[Marginal, ...], deadline: float) -> _Collection:
         """The collection, its marginals sorted by the sensitive columns that they have."""
         hidden = self.cache.domain.sensitive
-        found: dict[tuple[int, ...], list[Marginal]] = {}
+        blocks: dict[tuple[int, ...], list[Marginal]] = {}
         for marginal in marginals:
             block = tuple(i for i in marginal.attributes if i in hidden)
             if block:
-                found.setdefault(block, []).append(marginal)
-        if sum(map(len, found)) > len({i for block in found for i in block}):
+                blocks.setdefault(block, []).append(marginal)
+        if sum(map(len, blocks)) > len({i for block in blocks for i in block}):
             raise UnclearError(
                 "sensitive columns that stand together in one marginal must do so in every marginal that has one of "
                 "them; publish them together or apart"
             )
         masks = [self.cache.domain.mask(marginal) for marginal in marginals]
         fitted = None if decomposable(masks) else Fitted(self.cache, marginals, deadline)
-        return _Collection(self, marginals, {self.block(key): some for key, some in found.items()}, fitted, deadline)
+        return _Collection(self, marginals, {self.block(key): some for key, some in blocks.items()}, fitted, deadline)
 
     def block(self, sensitive: tuple[int, ...]) -> Block:
         """What is known of the marginals with these sensitive columns."""
@@ -195,16 +195,16 @@ class _Collection:
 
     def verdicts(self, principle: Principle) -> list[Verdict]:
         """The verdicts of one principle, up to the first that fails."""
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         if principle.judges_size_alone or principle.company() > 1:
-            found.append(self._anonymous(principle, principle.company()))
+            verdicts.append(self._anonymous(principle, principle.company()))
         for block, some in self.blocks.items():
-            if block.concerned_by(principle) and (not found or found[-1].holds):
-                found.append(self._diverse(principle, block, some))
-        if not found:
+            if block.concerned_by(principle) and (not verdicts or verdicts[-1].holds):
+                verdicts.append(self._diverse(principle, block, some))
+        if not verdicts:
             reason = f"{principle.title} {principle.bound}: no marginal has the sensitive column"
-            found.append(Verdict(True, reason, None, principle, math.nan))
-        return found
+            verdicts.append(Verdict(True, reason, None, principle, math.nan))
+        return verdicts
 
     def _anonymous(self, principle: Principle, k: int) -> Verdict:
         if k == 1:

@@ -235,9 +235,9 @@ class Tables:
                 break
             if time.monotonic() > deadline:
                 raise LateError
-        found = np.zeros(len(possible))
-        found[possible] = x
-        return found
+        people = np.zeros(len(possible))
+        people[possible] = x
+        return people
 
 
 FITTED_LIMIT = 1 << 18
@@ -341,5 +341,5 @@ class Fitted:
         world[(*codes[row].T, value)] = self._world
         axis = {i: at for at, i in enumerate(quasi.attributes)} | dict.fromkeys(hidden, len(quasi.attributes))
         scopes = [frozenset(axis[i] for i in marginal.attributes) for marginal in self.marginals]
-        found: Ints = reached(world, scopes)[tuple(codes.T)]
-        return found
+        people: Ints = reached(world, scopes)[tuple(codes.T)]
+        return people

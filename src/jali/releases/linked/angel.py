@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 
 from jali.core import verb
@@ -29,8 +31,9 @@ from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
+from jali.releases.linked.linked import Assignment, Linked
 from jali.releases.linked.private import check_place, write_keys
-from jali.releases.linked.tables import Contents, GroupTable, Linked, contents_of, graph, posterior
+from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph, posterior
 from jali.releases.summary import (
     ATTACKER,
     Words,
@@ -39,8 +42,8 @@ from jali.releases.summary import (
     column_line,
     cost_lines,
     many,
-    noted_lines,
     sensitive_line,
+    with_notes,
 )
 
 TOLERANCE = 1e-5
@@ -93,16 +96,21 @@ class Angel(Linked):
         return tuple(p for p in self.batch_principles if p.scope == "group")
 
     @cached_property
-    def tables(self) -> dict[str, pa.Table]:
+    def counted_tables(self) -> dict[str, Rows]:
         """The tables of quasi-identifiers, `data` with all of them first, and the table of batches."""
         held = self.contents
         number, count, weights = held.names
-        shown = {table.name: table.shown(number, weights) for table in held.tables}
+        shown = {table.name: table.counted(number, weights) for table in held.tables}
         batches = {number: pa.array(held.entry_batch + 1)} | {column.name: column.shown() for column in held.hidden}
         batches[count] = pa.array(held.people)
         if held.weight is not None and weights is not None:
             batches[weights] = pa.array(held.weight[held.entry_batch])
-        return shown | {"batches": pa.table(batches)}
+        return shown | {"batches": Rows(pa.table(batches))}
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The same tables row by row."""
+        return {name: rows.plain() for name, rows in self.counted_tables.items()}
 
     @property
     def batches(self) -> pa.Table:
@@ -120,8 +128,7 @@ class Angel(Linked):
     def groups(self) -> pa.Table:
         """The buckets of `data`: what each shows, and how many rows it has."""
         table = self.contents.tables[0]
-        first = table.cells[1]
-        shown = {c.name: c.labels.take(pa.array(c.codes[first])) for c in table.columns}
+        shown = {c.name: c.labels.take(pa.array(c.held)) for c in table.columns}
         return pa.table([*shown.values(), pa.array(table.sizes)], names=[*shown, free_name("rows", shown)])
 
     def frame(self, kind: str | None = None) -> Any:
@@ -178,7 +185,7 @@ class Angel(Linked):
         return self.joint_check().cell
 
     def _table(self, name: str) -> GroupTable:
-        known = {table.name: table for table in self.contents.tables if table.batch is not None}
+        known = {table.name: table for table in self.contents.tables if table.linked}
         if name not in known:
             raise InputError(f'no table "{name}" with batches', do=nearest(str(name), known))
         return known[name]
@@ -202,7 +209,7 @@ class Angel(Linked):
     def _require_posteriors(self, counts: Counts) -> None:
         """No bucket may give away more than the worst batch: a mixture cannot, if its batches are what they seem."""
         for table in self.contents.tables:
-            if table.batch is None:
+            if not table.linked:
                 continue
             mixed = posterior(table, counts)
             for principle in self.mixed_principles:
@@ -229,19 +236,22 @@ class Angel(Linked):
 
     def _estimate(self, table: GroupTable, cover_of: Callable[[Published], Cover]) -> LinkedEstimate | BoxEstimate:
         held = self.contents
-        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.codes) for c in table.columns]
-        if table.batch is None:
-            return BoxEstimate.from_rows(shown, table.weight)
-        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in held.hidden]
-        return LinkedEstimate.from_rows(
-            shown, table.batch, hidden, held.entry_batch, held.people, weight=held.weight, called="batch"
+        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held) for c in table.columns]
+        cell, link, order = table.pairs
+        if not table.linked:
+            own = [replace(column, codes=column.codes[cell]) for column in shown]
+            mass = order.numbers if table.weight is None else order.numbers * table.weight
+            return BoxEstimate.from_rows(own, mass.astype(np.float64), order=order)
+        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
+        return LinkedEstimate.of_pairs(
+            shown, cell, link, order, hidden, held.entry_batch, held.people, weight=held.weight, called="batch"
         )
 
     # For the holder.
 
     def remember(self, keys: pa.Table, assigned: Ints) -> None:
         """Keep which batch the original's rows are in, in memory only."""
-        self._keys, self._assigned = keys, assigned
+        self._keys, self._assigned = keys, Assignment(len(assigned), lambda: assigned)
 
     def extend(
         self,
@@ -294,7 +304,7 @@ class Angel(Linked):
     def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
         facts = Manifest.from_dict(manifest)
-        made = cls(contents_of({name: rows.coded() for name, rows in tables.items()}, manifest["columns"]), facts)
+        made = cls(contents_of(tables, manifest["columns"]), facts)
         made.contents.require_fit(made.k)
         first = made.contents.tables[0]
         told = (facts.counts["rows"], facts.counts["groups"], facts.counts["batches"])
@@ -341,7 +351,7 @@ def summary(release: Angel) -> str:
     rows, batches = many(counts["rows"], "row"), many(counts["batches"], "batch", "batches")
     lines = [f"Angel release: {rows} in {batches} and {many(counts['groups'], 'bucket')}"]
     for table in held.tables:
-        tied = "" if table.batch is not None else ", without batches"
+        tied = "" if table.linked else ", without batches"
         lines += [f"Published as {table.name}{tied}", *(f"  {column_line(column)}" for column in table.columns)]
     lines += ["Published as batches", *(f"  {sensitive_line(column)}" for column in held.hidden)]
     lines.append(f"  {count}: people of the {number} who have the value")
@@ -355,7 +365,7 @@ def summary(release: Angel) -> str:
         lines.append("  assuming one row per person")
     lines += ["Not covered", *(f"  {text}" for text in release.not_covered)]
     lines += cost_lines(metrics)
-    return "\n".join([*lines, *noted_lines(release)])
+    return with_notes(lines, release)
 
 
 def _coarsened(release: Angel) -> list[str]:

@@ -8,20 +8,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Floats, Ints, combine, counted, narrowed
 from jali.core.formats import to_native
-from jali.core.rows import Rows, fresh_order
+from jali.core.rows import NumbersOf, Paired, Rows, cells, fresh_order
 from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
-from jali.estimates.link_join import shuffled_within
+from jali.estimates.link_join import Hidden, Mass, Shown, shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published, restored, whole_numbers
-from jali.releases.linked.tables import Linked, counts_of, floats, weight_of
+from jali.releases.linked.linked import (
+    Assignment,
+    Linked,
+    Members,
+    Pairs,
+    broken_by,
+    counts_of,
+    paired,
+    require_once,
+    weight_of,
+)
+from jali.releases.linked.tables import floats
 from jali.releases.summary import NOT_COVERED, VISIBLE, Words, beyond, bucket_summary, individual_line, is_exact
 
 if TYPE_CHECKING:
@@ -37,29 +49,47 @@ def counts_on_size(principle: Principle) -> bool:
 class Contents(NamedTuple):
     """What the two published tables hold; buckets are counted from 0 here and from 1 where they are published."""
 
-    shown: tuple[Published, ...]  # of the individuals: quasi-identifiers and other columns
-    bucket: Ints  # (rows,)
+    shown: tuple[Published, ...]  # of the individuals: quasi-identifiers and other columns, each distinct cell once
+    pairs: Pairs  # which cells are how often in which bucket
     hidden: tuple[Published, ...]  # the sensitive columns of the buckets' entries
-    entry_bucket: Ints  # (entries,) sorted
-    people: Ints  # (entries,)
+    entry_bucket: NDArray[np.integer]  # (entries,) sorted
+    people: NDArray[np.integer]  # (entries,)
     weight: Floats | None = None  # (buckets,) the mean of each
     names: tuple[str, str, str | None] = ("bucket", "count", None)  # of the number, the count, the weights
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are."""
+        return int(self.entry_bucket.max(initial=-1)) + 1
+
+    @property
+    def bucket(self) -> NDArray[np.integer]:
+        """The bucket of each individual, in published order: (rows,)."""
+        return self.pairs.link[self.pairs.order.of]
+
+    @property
+    def sizes(self) -> Ints:
+        """How many individuals each bucket has: (buckets,)."""
+        return counted(self.pairs.link, self.pairs.numbers, self.buckets)
 
     def require_fit(self, *, alike: bool) -> None:
         """Raise ValueError unless each bucket has as many individuals as values, and each value of it once.
 
         `alike`: its individuals must also show the same quasi-identifiers.
         """
-        buckets = int(self.entry_bucket.max(initial=-1)) + 1
-        size = np.bincount(self.entry_bucket, self.people, minlength=buckets)
-        rows = np.bincount(self.bucket, minlength=buckets)
+        size, rows = counted(self.entry_bucket, self.people, self.buckets), self.sizes
         if (self.people < 1).any() or not np.array_equal(size, rows) or (rows == 0).any():
             raise ValueError("the two tables do not have the same people in each bucket")
-        keys = [(self.entry_bucket, buckets), *((c.codes, len(c.labels)) for c in self.hidden)]
-        if len(combine(keys, len(self.people))[1]) < len(self.people):
-            raise ValueError("a bucket names a value twice")
-        keys = [(self.bucket, buckets), *((c.codes, len(c.labels)) for c in self.shown if c.role == "quasi")]
-        if alike and len(combine(keys, len(self.bucket))[1]) > buckets:
+        if (self.entry_bucket[1:] < self.entry_bucket[:-1]).any():
+            raise ValueError("the buckets are not in order")
+        require_once("bucket", self.hidden, self.entry_bucket)
+        if not alike:
+            return
+        quasi = [(c.held, len(c.labels)) for c in self.shown if c.role == "quasi"]
+        cell, _ = combine(quasi, len(self.shown[0].held))
+        last = np.empty(self.buckets, dtype=np.int64)
+        last[self.pairs.link] = cell[self.pairs.cell]
+        if not np.array_equal(last[self.pairs.link], cell[self.pairs.cell]):
             raise ValueError("the individuals of a bucket can be told apart")
 
 
@@ -79,28 +109,41 @@ class Buckets(Linked):
     @property
     def rows(self) -> int:
         """How many individuals were published."""
-        return len(self.contents.bucket)
+        return self.contents.pairs.order.rows
 
     @property
-    def group_of_rows(self) -> Ints:
+    def group_of_rows(self) -> NDArray[np.integer]:
         """The bucket of each individual, counted from 0: its number less one."""
         return self.contents.bucket
 
     @cached_property
-    def tables(self) -> dict[str, pa.Table]:
+    def counted_tables(self) -> dict[str, Rows]:
         """The individuals with their bucket numbers, and the buckets with their values and counts."""
         held = self.contents
         number, count, weights = held.names
-        individuals = {column.name: column.shown() for column in held.shown} | {number: pa.array(held.bucket + 1)}
-        if held.weight is not None and weights is not None:
-            individuals[weights] = pa.array(held.weight[held.bucket])
-        buckets = {number: pa.array(held.entry_bucket + 1)} | {column.name: column.shown() for column in held.hidden}
-        return {"individuals": pa.table(individuals), "buckets": pa.table(buckets | {count: pa.array(held.people)})}
+        link, weight = held.pairs.link, held.weight
+        apart: dict[str, NumbersOf] = {number: lambda some: pa.array(link[some].astype(np.int64) + 1)}
+        if weight is not None and weights is not None:
+            apart[weights] = lambda some: pa.array(weight[link[some]])
+        shown = pa.table({column.name: cells(column.texts, column.held) for column in held.shown})
+        individuals = Paired(shown, held.pairs.order, held.pairs.cell, apart)
+        keys = [(column.held, len(column.labels)) for column in held.hidden]
+        entry, first = combine([*keys, (held.people, int(held.people.max()) + 1)], len(held.people))
+        values = {column.name: cells(column.texts, column.held[first]) for column in held.hidden}
+        values[count] = pa.array(held.people[first].astype(np.int64))
+        bucket: NumbersOf = lambda some: pa.array(held.entry_bucket[some].astype(np.int64) + 1)  # noqa: E731
+        entries = Paired(pa.table(values), None, narrowed(entry), {number: bucket}, leading=True)
+        return {"individuals": individuals, "buckets": entries}
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The same tables row by row."""
+        return {name: rows.plain() for name, rows in self.counted_tables.items()}
 
     @property
     def groups(self) -> pa.Table:
         """The buckets: their numbers, and how many rows each has."""
-        size = np.bincount(self.contents.bucket)
+        size = self.contents.sizes
         return pa.table({self.contents.names[0]: pa.array(np.arange(1, len(size) + 1)), "rows": pa.array(size)})
 
     def frame(self, kind: str | None = None) -> Any:
@@ -114,7 +157,8 @@ class Buckets(Linked):
         got which value means nothing, and any number of such tables say nothing either.
         """
         held = self.contents
-        entry = shuffled_within(held.entry_bucket, held.people, held.bucket, fresh_order(self.rows))
+        own, people = (each.astype(np.int64) for each in (held.entry_bucket, held.people))
+        entry = shuffled_within(own, people, held.bucket.astype(np.int64), fresh_order(self.rows))
         dealt = pa.array(entry)
         values = self.tables["buckets"].select([column.name for column in held.hidden]).take(dealt)
         table = self.tables["individuals"]
@@ -122,7 +166,7 @@ class Buckets(Linked):
             table = table.append_column(column.name, values[column.name])
         return to_native(table, self.origin if kind is None else kind)
 
-    def remember(self, assigned: Ints) -> None:
+    def remember(self, assigned: Assignment) -> None:
         """Keep the bucket of each row of the original, in memory only."""
         self._assigned = assigned
 
@@ -160,7 +204,27 @@ class Buckets(Linked):
             self.contents.require_fit(alike=any(map(counts_on_size, self.principles)))
         except ValueError as problem:
             raise InternalError(f"{problem}; nothing was written: please report this bug") from None
-        super().verify()
+        if broken := self.broken():
+            raise InternalError(
+                f"the release does not keep {', '.join(map(repr, broken))}; nothing was written: please report this bug"
+            )
+
+    def broken(self) -> list[Principle]:
+        """The promises that some bucket does not keep."""
+        held = self.contents
+        return broken_by(self.principles, held.hidden, held.entry_bucket, held.people)
+
+    def kept(self) -> dict[str, bool]:
+        """Whether each promise is kept, from the published tables alone."""
+        broken = self.broken()
+        return {repr(principle): principle not in broken for principle in self.principles}
+
+    def totals(self) -> list[Ints]:
+        """The sizes of the buckets, largest first, and the people of each sensitive value."""
+        held = self.contents
+        sizes = np.sort(counted(held.entry_bucket, held.people))[::-1]
+        judged = ((c.judged[0], c.judged[1][c.held]) for c in held.hidden if c.judged is not None)
+        return [sizes, *(counted(codes, held.people, len(values)) for values, codes in judged)]
 
     def estimate(self) -> LinkedEstimate:
         """What an analyst can infer from the two tables."""
@@ -174,10 +238,24 @@ class Buckets(Linked):
         """The estimate, with other covers for some columns."""
         held = self.contents
         shown, hidden = (
-            [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.codes) for c in columns]
+            [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.held) for c in columns]
             for columns in (held.shown, held.hidden)
         )
-        return LinkedEstimate.from_rows(shown, held.bucket, hidden, held.entry_bucket, held.people, weight=held.weight)
+        own, people = (each.astype(np.int64, copy=False) for each in (held.entry_bucket, held.people))
+        return LinkedEstimate.of_pairs(shown, *held.pairs, hidden, own, people, weight=held.weight)
+
+    def mass(self, cover_of: Callable[[Published], Cover]) -> Mass:
+        """The mass of exact cells of quasi-identifiers and sensitive columns, where cells cover what `cover_of` says.
+
+        It says what `inferred` does, and holds neither boxes nor pairs of theirs with values.
+        """
+        held, quasi = self.contents, [column for column in self.contents.shown if column.role == "quasi"]
+        keys = [(column.held, len(column.labels)) for column in quasi]
+        cell, first = combine(keys, len(quasi[0].held))
+        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held[first]) for c in quasi]
+        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
+        own = Shown(shown, cell[held.pairs.cell], held.pairs.link, held.pairs.numbers)
+        return Mass.of(own, Hidden(hidden, held.entry_bucket, held.people), held.weight)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
@@ -188,26 +266,28 @@ class Buckets(Linked):
     @classmethod
     def from_tables(cls, tables: Mapping[str, Rows], manifest: Mapping[str, Any]) -> Self:
         """The release that was saved as these tables."""
-        individuals, buckets = tables["individuals"].coded(), tables["buckets"].coded()
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
         told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
         number, count, weights = names["bucket"], names["count"], names.get("weights")
-        bucket, entry_bucket = whole_numbers(individuals[number]) - 1, whole_numbers(buckets[number]) - 1
+        read, entries = Members.of(tables["individuals"], number), Members.of(tables["buckets"], number, as_rows=True)
+        if read.link is None or entries.link is None:
+            raise ValueError("the tables have no buckets")
+        shown = [restored(f, read.shown[f["name"]]) for f in told if f["role"] != "sensitive"]
+        hidden = [restored(f, entries.shown[f["name"]]) for f in told if f["role"] == "sensitive"]
+        columns, pairs = paired(shown, read.link, **read.how)
         contents = Contents(
-            tuple(restored(f, individuals[f["name"]]) for f in told if f["role"] != "sensitive"),
-            bucket,
-            tuple(restored(f, buckets[f["name"]]) for f in told if f["role"] == "sensitive"),
-            entry_bucket,
-            whole_numbers(buckets[count]),
-            None if weights is None else weight_of("bucket", floats(individuals[weights]), bucket),
+            columns,
+            pairs,
+            tuple(column.with_codes(entries.each(column.held)) for column in hidden),
+            entries.link,
+            narrowed(entries.each(whole_numbers(entries.shown[count]))),
+            None if weights is None else weight_of("bucket", read.each(floats(read.shown[weights])), read.link),
             (number, count, weights),
         )
         facts = Manifest.from_dict(manifest)
         contents.require_fit(alike=any(map(counts_on_size, facts.principles)))
-        if (facts.counts["rows"], facts.counts["groups"]) != (len(bucket), int(entry_bucket.max()) + 1):
+        if (facts.counts["rows"], facts.counts["groups"]) != (pairs.order.rows, contents.buckets):
             raise ValueError("the manifest counts something else")
-        if (np.diff(entry_bucket) < 0).any():
-            raise ValueError("the buckets are not in order")
         return cls(contents, facts)
 
     def __repr__(self) -> str:

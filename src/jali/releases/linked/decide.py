@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, counted
-from jali.core.programs import Least, Sums
+from jali.core.programs import Best, Sums
 from jali.releases.linked.join import JointCell, smallest_certain
 from jali.releases.linked.tables import GroupTable
 from jali.releases.linked.worlds import Walk, Worlds, agrees, extended_world, first_world, linked, worlds_of
@@ -82,8 +82,8 @@ class _Decision:
         if self.world is None:
             self.world = first_world(self.worlds)
         if self.world is None:
-            found = self.worlds.sums.least(np.zeros(self.worlds.sums.unknowns), deadline=self.deadline)
-            self.world = _whole(self.worlds.sums, found)
+            best = self.worlds.sums.best(np.zeros(self.worlds.sums.unknowns), deadline=self.deadline)
+            self.world = _whole(self.worlds.sums, best)
         if self.world is None:
             return None
         width = [len(table.sizes) for table in self.tables]
@@ -177,10 +177,9 @@ class _Decision:
     def _ends(self, sums: Sums, kept: Bools, inside: Bools) -> list[tuple[Ints | None, int | None]]:
         """A world with the fewest people inside and one with the most, of some parts; and these numbers if known."""
         part, objective, ends = sums.where(kept), inside[kept].astype(np.float64), []
-        for sign in (1, -1):
-            found = part.least(sign * objective, deadline=self.deadline)
-            reached = found is not None and found.reached
-            ends.append((_whole(part, found), sign * int(found.bound) if found is not None and reached else None))
+        for sign in (-1, 1):
+            best = part.best(sign * objective, deadline=self.deadline)
+            ends.append((_whole(part, best), sign * int(best.limit) if best is not None and best.exact else None))
         return ends
 
     def _judged(
@@ -198,9 +197,9 @@ class _Decision:
         return JointCell(low, high, shown)
 
 
-def _whole(sums: Sums, found: Least | None) -> Ints | None:
+def _whole(sums: Sums, best: Best | None) -> Ints | None:
     """What a program found, as whole numbers that agree exactly with what is known."""
-    if found is None or found.x is None:
+    if best is None or best.x is None:
         return None
-    world = np.rint(found.x).astype(np.int64)
+    world = np.rint(best.x).astype(np.int64)
     return world if agrees(sums, world) else None

@@ -33,7 +33,7 @@ def in_common(one: GroupTable, two: GroupTable) -> list[Common]:
             if column.name == other.name and column.cover.nodes * other.cover.nodes <= LARGEST:
                 meets = overlap(column.cover, other.cover) > 0
                 if not meets.all():
-                    found.append(Common(meets, column.codes[one.cells[1]], other.codes[two.cells[1]]))
+                    found.append(Common(meets, column.held, other.held))
     return found
 
 
@@ -136,10 +136,10 @@ def smallest_certain(tables: Sequence[GroupTable], size: Ints) -> JointCell | No
     Some tables with batches are joined at a time: every two of them, then three, as long as something is certain. A
     table without batches is joined with each other one.
     """
-    linked = [table for table in tables if table.batch is not None]
+    linked = [table for table in tables if table.linked]
     best = _all_linked(linked, size)
     for one, two in combinations(tables, 2):
-        if one.batch is not None and two.batch is not None:
+        if one.linked and two.linked:
             continue
         if best is not None and best.high == 1:  # fewer than 1 is nobody
             break

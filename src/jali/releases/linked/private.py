@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted
+from jali.core.arrays import Ints, combine, run_lengths
 from jali.core.files import built_file
 from jali.core.formats import free_name
 from jali.encoding.table import Column, Table
@@ -47,12 +47,15 @@ class Assigned:
     def of_records(cls, table: Table, batch: Ints) -> Assigned:
         """From the batch of each record."""
         f, batches = table.frequencies, int(batch.max()) + 1
-        values = [(column.codes, len(column.values)) for column in table.sensitive]
-        number, first = combine([(f.row_combination, f.combinations), *values, (batch, batches)], table.records)
-        combination = f.row_combination[first].astype(np.int64)
-        joint, _ = combine([(codes[first], width) for codes, width in values], len(first))
-        people = counted(number, length=len(first))
-        return cls(table, batches, combination, joint.astype(np.int64), batch[first], people, batch)
+        joint, first = combine([(column.codes, len(column.values)) for column in table.sensitive], table.records)
+        key = f.row_combination.astype(np.int64)
+        for codes, width in ((joint, len(first)), (batch, batches)):
+            key *= width
+            key += codes
+        parts, people = run_lengths(key)
+        pair, own = np.divmod(parts, batches)
+        combination, value = np.divmod(pair, len(first))
+        return cls(table, batches, combination, value, own, people.astype(np.int64), batch)
 
     def counts(self) -> Counts:
         """People by batch and sensitive value."""
@@ -158,7 +161,7 @@ def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
     both: list[tuple[NDArray[np.integer], Ints, int]] = [(batch, contents.entry_batch, len(size))]
     try:
         for column, hidden in zip(table.sensitive, contents.hidden, strict=True):
-            code = _coded(pa.chunked_array([hidden.labels]), column.labels)[hidden.codes]
+            code = _coded(pa.chunked_array([hidden.labels]), column.labels)[hidden.held]
             both.append((column.codes, code, len(column.values)))
     except KeyError:
         raise different from None

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, added_by_key, combine, counted, portions, runs_of
-from jali.core.charts import COLOURS, Picture, clipped
-from jali.encoding.table import Table
+from jali.core.arrays import (
+    Floats,
+    Ints,
+    SumsByKey,
+    counted,
+    portions,
+    runs_of,
+)
+from jali.core.charts import Picture, clipped
+from jali.core.rows import NumbersOf, Paired, Rows, cells
+from jali.core.sketch import COLOURS
 from jali.errors import InputError
 from jali.principles.counts import Counts
-from jali.releases.base import Manifest, Release
 from jali.releases.column import Published, restored, whole_numbers
+from jali.releases.linked.linked import Members, counts_of, paired, require_once, weight_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,110 +32,66 @@ SHARES = 2**40
 """A posterior is judged as counts of this many people; a share above 0 is rounded up to at least one of them."""
 
 
-class Linked(Release):
-    """Tables that share nothing but numbers, which tie people to counts of sensitive values: buckets, or batches."""
-
-    contents: Any  # each kind has its own
-    _keys: pa.Table | None = None  # the batches of the original's combinations, for the holder
-
-    def __init__(self, contents: Any, manifest: Manifest, *, origin: str = "arrow") -> None:
-        self.contents, self.manifest, self.origin = contents, manifest, origin
-        self.search: Mapping[str, int] = {}
-        self._assigned: Ints | None = None  # (rows of the original,) the number of each, for the holder
-
-    @property
-    def weight_name(self) -> str | None:
-        """The published column of weights, if there is one."""
-        name: str | None = self.contents.names[2]
-        return name
-
-    @property
-    def individuals(self) -> pa.Table:
-        """The published quasi-identifiers of each individual, in published order."""
-        shown, *_ = self.tables.values()
-        return shown.select([column.name for column in self.of_role("quasi")])
-
-    def assignment(self, table: Table) -> Ints:
-        """The bucket or batch of each row of the original, counted from 0: for its holder.
-
-        It is never saved, but in the private file of an ANGEL release.
-        """
-        if self._assigned is None or not isinstance(table, Table) or len(self._assigned) != table.rows:
-            raise InputError(
-                "only a release that was just made from this table knows where its rows went",
-                do="make it again: what is saved cannot be traced back",
-            )
-        return self._assigned
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A pickled release does not know where the original's rows went."""
-        return self.__dict__ | {"_keys": None, "_assigned": None}
-
-
-def counts_of(hidden: Sequence[Published], group: Ints, people: Ints) -> Counts:
-    """People by group and value, from the sensitive columns of entries that are sorted by group."""
-    judged = [(c.judged[0], c.judged[1][c.codes]) for c in hidden if c.judged is not None]
-    value, first = combine([(codes, len(values)) for values, codes in judged], len(people))
-    joint = np.stack([codes[first] for _, codes in judged], axis=1).astype(np.int64)
-    own = tuple(values for values, _ in judged)
-    return Counts(int(group[-1]) + 1, group, value.astype(np.int64), people, own, joint)
-
-
-def weight_of(what: str, shown: Floats, group: Ints) -> Floats:
-    """The weight of each group, which all rows of it must show; a ValueError where they do not."""
-    weight = np.zeros(int(group.max(initial=-1)) + 1)
-    weight[group] = shown
-    if not np.array_equal(weight[group], shown):
-        raise ValueError(f"a {what} shows two weights")
-    return weight
-
-
 class GroupTable:
-    """Generalized quasi-identifiers of everybody, in an order of its own; rows of one bucket show the same cells."""
+    """Generalized quasi-identifiers of everybody: distinct cells, each a bucket, and how often each is in each batch.
+
+    The constructor takes records as `paired` does; without batches, a record's weight is the mean of its bucket.
+    """
 
     def __init__(
-        self, name: str, columns: tuple[Published, ...], batch: Ints | None, weight: Floats | None = None
-    ) -> None:
-        self.name, self.columns = name, columns
-        self.batch = batch  # (rows,) counted from 0; None for a marginal without the sensitive columns
-        self.weight = weight  # (rows,) the mean of the bucket; only where there is no batch to say it
+        self, name: str, columns: Sequence[Published], batch: NDArray[np.integer] | None,
+        weight: Floats | None = None, **how: Any,
+    ) -> None:  # fmt: skip
+        self.name, self.linked = name, batch is not None
+        known, link = (None, batch) if weight is None else np.unique(weight, return_inverse=True)
+        if link is None:
+            member = how.get("member")
+            link = np.zeros(len(columns[0].held) if member is None else len(member), dtype=np.int32)
+        self.columns, self.pairs = paired(columns, link.reshape(-1), **(how or {"given": True}))
+        self.weight = None if known is None else known[self.pairs.link]  # (pairs,) where there is no batch to say it
 
     @property
     def rows(self) -> int:
         """How many people it shows."""
-        return len(self.columns[0].codes)
+        return self.pairs.order.rows
 
-    @cached_property
-    def cells(self) -> tuple[NDArray[np.int32], Ints]:
-        """The bucket of each row, as its cells tell, and one row of each bucket."""
-        return combine([(column.codes, len(column.labels)) for column in self.columns], self.rows)
+    @property
+    def batch(self) -> Ints | None:
+        """The batch of each row in published order, counted from 0; None for a marginal without sensitive columns."""
+        return self.pairs.link[self.pairs.order.of].astype(np.int64) if self.linked else None
 
-    @cached_property
+    @property
+    def bucket(self) -> Ints:
+        """The bucket of each row in published order, as its cells tell."""
+        return self.pairs.cell[self.pairs.order.of].astype(np.int64)
+
+    @property
     def sizes(self) -> Ints:
         """How many rows show the same: (buckets,)."""
-        return counted(self.cells[0])
+        order = self.columns[0].order
+        assert order is not None
+        return order.numbers
 
-    @cached_property
+    @property
     def shares(self) -> tuple[Ints, Ints, Ints]:
         """People of each bucket in each batch, sorted by bucket: bucket, batch and people, each (pairs,)."""
-        assert self.batch is not None
-        number, first = combine([(self.cells[0], len(self.sizes)), (self.batch, int(self.batch.max()) + 1)], self.rows)
-        people = counted(number)
-        return self.cells[0][first].astype(np.int64), self.batch[first], people
+        order = np.argsort(self.pairs.cell, kind="stable")
+        bucket, batch, people = (each[order].astype(np.int64) for each in (*self.pairs[:2], self.pairs.numbers))
+        return bucket, batch, people
 
     def label(self, bucket: int) -> dict[str, str | None]:
         """What the rows of a bucket show, by column."""
-        row = int(self.cells[1][bucket])
-        return {column.name: column.labels[int(column.codes[row])].as_py() for column in self.columns}
+        return {column.name: column.labels[int(column.held[bucket])].as_py() for column in self.columns}
 
-    def shown(self, batch_name: str, weight_name: str | None) -> pa.Table:
+    def counted(self, batch_name: str, weight_name: str | None) -> Rows:
         """The table as it is published."""
-        data = {column.name: column.shown() for column in self.columns}
-        if self.batch is not None:
-            data[batch_name] = pa.array(self.batch + 1)
-        elif self.weight is not None and weight_name is not None:
-            data[weight_name] = pa.array(self.weight)
-        return pa.table(data)
+        data = pa.table({column.name: cells(column.texts, column.held) for column in self.columns})
+        link, weight, apart = self.pairs.link, self.weight, dict[str, NumbersOf]()
+        if self.linked:
+            apart[batch_name] = lambda some: pa.array(link[some].astype(np.int64) + 1)
+        elif weight is not None and weight_name is not None:
+            apart[weight_name] = lambda some: pa.array(weight[some])
+        return Paired(data, self.pairs.order, self.pairs.cell, apart)
 
 
 class Contents(NamedTuple):
@@ -151,13 +114,11 @@ class Contents(NamedTuple):
         size = self.size
         if (self.people < 1).any() or (size == 0).any() or (np.diff(self.entry_batch) < 0).any():
             raise ValueError("the batches are not in order")
-        keys = [(self.entry_batch, len(size)), *((c.codes, len(c.labels)) for c in self.hidden)]
-        if len(combine(keys, len(self.people))[1]) < len(self.people):
-            raise ValueError("a batch names a value twice")
-        if self.tables[0].batch is None:
+        require_once("batch", self.hidden, self.entry_batch)
+        if not self.tables[0].linked:
             raise ValueError("the first table has no batches")
         for table in self.tables:
-            if table.batch is not None and not np.array_equal(np.bincount(table.batch, minlength=len(size)), size):
+            if table.linked and not np.array_equal(counted(table.pairs.link, table.pairs.numbers, len(size)), size):
                 raise ValueError(f'the table "{table.name}" does not have the same people in each batch')
             if table.rows != int(size.sum()):
                 raise ValueError(f'the table "{table.name}" is about other people')
@@ -174,22 +135,20 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
 
     f = Σ over batches of n(bucket, batch) / |bucket| · f(batch): Equation 2 of the ANGEL paper (Tao et al.).
     """
-    bucket, batch, people = table.shares
+    bucket, batch, people = *table.pairs[:2], table.pairs.numbers
     values, begin = len(batches.joint), np.searchsorted(batches.group, np.arange(batches.groups + 1))
-    share = people / table.sizes[bucket] / batches.size[batch]
-    parts = []
+    sums_of = SumsByKey(len(table.sizes) * values)
     for some in portions(np.diff(begin)[batch]):
         size, entry = runs_of(begin, batch[some])
-        key = np.repeat(bucket[some] * values, size) + batches.value[entry]
-        parts.append(added_by_key(key, np.repeat(share[some], size) * batches.n[entry]))
-    keys, sums = parts[0]
-    if len(parts) > 1:
-        keys, sums = added_by_key(*(np.concatenate(amounts) for amounts in zip(*parts, strict=True)))
+        share = people[some] / table.sizes[bucket[some]] / batches.size[batch[some]]
+        key = np.repeat(bucket[some] * np.int64(values), size) + batches.value[entry]
+        sums_of.add(key, np.repeat(share, size) * batches.n[entry])
+    keys, sums = sums_of.all()
     n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
     return Counts(len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches)
 
 
-def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, Any]]) -> Contents:
+def contents_of(tables: Mapping[str, Rows], columns: Sequence[Mapping[str, Any]]) -> Contents:
     """What these tables hold, by what the manifest says of their columns; a ValueError where they do not fit."""
     names = {facts["role"]: facts["name"] for facts in columns if "table" not in facts}
     number, count, weights = names["batch"], names["count"], names.get("weights")
@@ -197,7 +156,7 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
     for facts in columns:
         if "table" in facts:
             told.setdefault(facts["table"], []).append(facts)
-    batches = tables["batches"]
+    batches = tables["batches"].coded()
     if {*tables} != {*told} or next(iter(told)) != "data":
         raise ValueError("the manifest names other tables")
     entry_batch = whole_numbers(batches[number]) - 1
@@ -205,16 +164,10 @@ def contents_of(tables: Mapping[str, pa.Table], columns: Sequence[Mapping[str, A
     for name, own in told.items():
         if name == "batches":
             continue
-        table = tables[name]
-        linked = number in table.column_names
-        groups.append(
-            GroupTable(
-                name,
-                tuple(restored(each, table[each["name"]]) for each in own),
-                whole_numbers(table[number]) - 1 if linked else None,
-                None if linked or weights is None else floats(table[weights]),
-            )
-        )
+        read = Members.of(tables[name], number)
+        weight = None if read.link is not None or weights is None else floats(read.shown[weights])
+        shown = tuple(restored(each, read.shown[each["name"]]) for each in own)
+        groups.append(GroupTable(name, shown, read.link, weight, **read.how))
     weight = None if weights is None else weight_of("batch", floats(batches[weights]), entry_batch)
     hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
     if all(column.judged is None for column in hidden):
@@ -269,7 +222,7 @@ def graph(table: GroupTable, contents: Contents) -> Picture:
 
 def _values(contents: Contents) -> list[str]:
     """What each batch holds: `1: flu 2, cold 1`."""
-    texts = [column.labels.take(pa.array(column.codes)).to_pylist() for column in contents.hidden]
+    texts = [column.labels.take(pa.array(column.held)).to_pylist() for column in contents.hidden]
     told: list[list[str]] = [[] for _ in range(len(contents.size))]
     for batch, people, *values in zip(contents.entry_batch.tolist(), contents.people.tolist(), *texts, strict=True):
         told[batch].append(f"{' and '.join('missing' if v is None else str(v) for v in values)} {people}")

@@ -28,7 +28,7 @@ class Entries(NamedTuple):
 
     @classmethod
     def of(cls, table: GroupTable, *, batches: bool) -> Entries:
-        if not batches or table.batch is None:
+        if not batches or not table.linked:
             cells = np.arange(len(table.sizes))
             return cls(np.zeros_like(cells), cells, table.sizes)
         cell, batch, people = table.shares
@@ -53,7 +53,7 @@ class Worlds(NamedTuple):
 
 def linked(tables: Sequence[GroupTable]) -> bool:
     """Whether batches tie some of the tables: where one alone shows them they tell nothing."""
-    return sum(table.batch is not None for table in tables) > 1
+    return sum(table.linked for table in tables) > 1
 
 
 def worlds_of(tables: Sequence[GroupTable], *, batches: bool, deadline: float) -> Worlds | None:
@@ -89,7 +89,7 @@ def _partners(
 ) -> tuple[Ints, Ints] | None:  # fmt: skip
     """The entries of a table that can hold people of each entry of the first, as runs; None where they are too many."""
     first, own = entries[0], entries[at]
-    linked = bool(first.batch.any()) and tables[at].batch is not None
+    linked = bool(first.batch.any()) and tables[at].linked
     batch = first.batch if linked else np.zeros_like(first.batch)
     batches = int(batch.max()) + 1
     one, two, many = [], [], 0
@@ -110,7 +110,7 @@ def _meet(tables: Sequence[GroupTable], entries: list[Entries], unknowns: Ints) 
         places = [(i, c) for i, table in enumerate(tables) for c in table.columns if c.name == column.name]
         if len(places) < 3:  # the first table's cells were looked at alone
             continue
-        shown = [c.codes[tables[i].cells[1]][entries[i].cell[unknowns[:, i]]].astype(np.int64) for i, c in places]
+        shown = [c.held[entries[i].cell[unknowns[:, i]]].astype(np.int64) for i, c in places]
         number, first = combine([(n, c.cover.nodes) for n, (_, c) in zip(shown, places, strict=True)], len(unknowns))
         nodes = np.stack([n[first] for n in shown], axis=1)
         meet &= in_all([c.cover for _, c in places], nodes)[number]

@@ -68,10 +68,10 @@ def algorithm(scene: Scene, public: Table | None, time_limit: float) -> Attack:
     replays = why or replays_of(scene.release, scene.original, None if _unlinked(scene) else scene.links, public)
     if isinstance(replays, str):
         return Attack("algorithm", ATTACKER, None, everybody, notes=(replays,))
-    found = _search(scene, public, replays, until)
-    if isinstance(found, str):
-        return Attack("algorithm", ATTACKER, None, everybody, notes=(found,))
-    return _told(scene, found, everybody)
+    beliefs = _search(scene, public, replays, until)
+    if isinstance(beliefs, str):
+        return Attack("algorithm", ATTACKER, None, everybody, notes=(beliefs,))
+    return _told(scene, beliefs, everybody)
 
 
 def _why_not(scene: Scene) -> str | None:
@@ -107,9 +107,9 @@ def _search(scene: Scene, public: Table | None, replays: list[Replay], until: fl
     group = np.zeros_like(only) if whole else only
     combination = people.table.frequencies.row_combination.astype(np.int64)
     of_slot = group[combination] if curve or facts else group
-    found = _exact(scene, people, of_slot, replays, until)
-    if found is not None or curve:
-        return found or TOO_MANY
+    beliefs = _exact(scene, people, of_slot, replays, until)
+    if beliefs is not None or curve:
+        return beliefs or TOO_MANY
     return _learnt(scene, people_of(scene.original), only, until)
 
 

@@ -1,9 +1,13 @@
-"""Attack gallery: what known attacks learn from a release, for the holder of the original."""
+"""Attack gallery: what known attacks learn from a release, for the holder of the original.
+
+Homogeneity, background knowledge and linkage are here; the attacks on presence and by the algorithm have files of
+their own.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -11,26 +15,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from jali.core.arrays import Bools, Floats, Ints, combine
+from jali.core.arrays import Bools, Floats, Ints, runs_of
 from jali.encoding.table import Table
 from jali.errors import InputError, told
 from jali.principles.base import exact, whole_number
 from jali.releases.base import Release
-from jali.releases.generalized import Generalized
+from jali.releases.linked.angel import Angel
 from jali.releases.load import release_of
+from jali.releases.marginals import Marginals
 from jali.releases.summary import many
 from jali.risk.attacks.algorithm import algorithm
-from jali.risk.attacks.decoding import surely
-from jali.risk.attacks.linkage import linkage
-from jali.risk.attacks.links import hidden_groups, links_to, placed, public_table, quasi_of
+from jali.risk.attacks.decoding import presence
+from jali.risk.attacks.links import (
+    Chances,
+    Links,
+    collected_chances,
+    collected_place,
+    links,
+    links_to,
+    public_table,
+    surely_valued,
+)  # fmt: skip
 from jali.risk.attacks.scene import Attack, Gallery, Scene, Seen, different, percent
-from jali.search.screen import Framed, framed
 
+HOW = "knows how the groups were chosen"
+NO_VALUES = "no sensitive column was published: there is no value to learn about anybody"
 RULED_OUT = 3
 """Up to how many values the attacker rules out for a person."""
-SECONDS = 120.0
-"""How long groups are decoded in all; of groups that are not done by then nobody is counted."""
 
 
 def attacks(
@@ -63,8 +76,9 @@ def attacks(
     if looked_up is not None and hidden.exposed is not None:
         scene = replace(scene, release=given.beside(looked_up))
     replayed = partial(algorithm, scene, scene.release.public_table, _seconds(time_limit))
-    if given.hides_presence and not given.of_role("sensitive"):
-        return Gallery(None, float(least), (hidden,), replayed)
+    if not given.of_role("sensitive"):  # nothing but presence can be learnt
+        nothing = Attack("algorithm", HOW, 0, original.people, 0, {}, (), (NO_VALUES,))
+        return Gallery(None, float(least), (hidden,), replayed if given.hides_presence else lambda: nothing)
     tried = (homogeneity(scene), background(scene), linkage(scene, looked_up), hidden)
     return Gallery(scene.column.name, float(least), tried, replayed)
 
@@ -211,83 +225,185 @@ def _ruled_case(scene: Scene, ruled: Ruled, i: int) -> str:
     )
 
 
-# -- presence ------------------------------------------------------------------------------------------------------
+# -- linkage -------------------------------------------------------------------------------------------------------
 
-DECODES = (
-    "holds the public table, which has everybody, and knows the algorithm: reads the private counts off the fractions"
-)
-COUNTS = "holds a public table that has everybody, and compares its people with those of each published cell"
-
-
-def presence(scene: Scene, public: Table | None) -> Attack:
-    """People of the public table who are in the private one in every world that is published the same, or in none."""
-    release = scene.release
-    public = release.public_table if public is None else public
-    attacker = DECODES if release.hides_presence else COUNTS
-    if public is None:
-        return Attack("presence", attacker, None, 0, notes=("who is in the table: no public table was given",))
-    try:
-        frame = framed(scene.original, public)
-    except InputError as problem:
-        why = f"who is in the table: the public table must hold everybody of the original, and {problem.what}"
-        return Attack("presence", attacker, None, 0, notes=(why,))
-    if release.hides_presence and release.grouped_rows is not None:
-        return _decoded(release.grouped_rows, public, frame)
-    present, absent = np.zeros(len(frame.public), dtype=bool), np.zeros(len(frame.public), dtype=bool)
-    for cell, rows in _cells(release, public, scene):
-        people = np.bincount(cell[cell >= 0], weights=frame.public[cell >= 0], minlength=len(rows))
-        present |= (cell >= 0) & (people == rows)[np.maximum(cell, 0)]
-        absent |= cell == NOWHERE
-    notes = ("what several tables or overlapping groups say together of who is in the table",)
-    return replace(_presence_told(frame, present, absent), attacker=COUNTS, notes=notes)
+SURE_SECONDS = 20.0
+"""How long certainty is looked for in marginals; what is not decided by then becomes a note."""
+CERTAIN = "certain from the marginals and everybody's quasi-identifiers"
+IN_THE_RELEASE = "whether the people of the public table are in the release at all"
 
 
-NOWHERE, SOMEWHERE = -1, -2  # covered by no cell; by several, or by one that others share
+@dataclass(frozen=True, eq=False)
+class LookedUp:
+    """What looking up each combination of a table finds."""
+
+    chances: Chances
+    figures: Callable[[Callable[[Bools], int]], dict[str, int]]  # from how many people some combinations have
+    place: Callable[[int], str]  # where a combination was found, in words
+    matched: Ints  # (combinations,) rows that match; fewer come first among cases
+    notes: tuple[str, ...] = ()
 
 
-def _cells(release: Release, public: Table, scene: Scene) -> Iterator[tuple[Ints, Ints]]:
-    """For each published table the one cell of each public combination, and the rows of each cell."""
-    if release.collected is not None:
-        for one in placed(release.collected, public):
-            rows = np.bincount(one.cell, weights=one.people, minlength=int(max(one.own.max(), one.cell.max())) + 1)
-            yield np.where((one.own >= 0) & (rows[one.own] > 0), one.own, NOWHERE), rows.astype(np.int64)
-        return
-    if release.batched is not None:
-        linked = [
-            links_to(t.columns, t.cells[0].astype(np.int64), np.zeros(t.rows, dtype=bool), public, scene.own)
-            for t in release.batched.contents.tables
-        ]
-    else:
-        quasi, hidden = quasi_of(release), hidden_groups(release)
-        shown, _ = combine([(c.codes, len(c.labels)) for c in quasi], len(hidden))
-        linked = [links_to(quasi, shown.astype(np.int64), hidden, public, scene.own)]
-    for each in linked:
-        groups = int(each.group.max(initial=0)) + 1
-        rows = np.zeros(groups, dtype=np.int64)
-        np.maximum.at(rows, each.group, each.rows)
-        shared = np.bincount(each.group, weights=each.groups[each.owner] > 1, minlength=groups) > 0
-        cell = np.where(each.groups == 0, NOWHERE, np.where(each.only >= 0, each.only, SOMEWHERE))
-        yield np.where((cell >= 0) & shared[np.maximum(cell, 0)], SOMEWHERE, cell), rows
+def linkage(scene: Scene, public: Table | None) -> Attack:
+    """People of a public table, or of the original, who are looked up by their quasi-identifiers."""
+    table = scene.original if public is None else public
+    match = _looked_up(scene, table, public is not None)
+    value, chance = match.chances.most_likely()
+    exposed = scene.sure(chance)
+    figures = match.figures(lambda which: people_of(table, which))
+    right = _right(scene, value, exposed) if public is None else None
+    if public is not None:
+        figures |= _shared(scene, public, value, exposed)
+    order = sorted(np.flatnonzero(exposed).tolist(), key=lambda c: (-chance[c], int(match.matched[c]), c))
+    alike = _by_combination(table)
+    cases = (
+        f"{many(int(alike[c]), 'person matches', 'people match')} {match.place(c)}: "
+        f"{percent(float(chance[c]))} of {scene.label(int(value[c]))}"
+        for c in order
+    )
+    who = "everybody's quasi-identifiers" if public is None else "a public table of quasi-identifiers"
+    counting = "counts the values of the rows that match"
+    how = counting if scene.release.collected is None else "combines the marginals by maximum entropy"
+    notes = (*(() if public is None else (IN_THE_RELEASE,)), *match.notes, *scene.assumed)
+    everybody = people_of(table, np.ones(len(value), dtype=bool))
+    told = different(cases, scene.cases)
+    return Attack(
+        "linkage", f"looks up {who} and {how}", people_of(table, exposed), everybody, right, figures, told, notes
+    )
 
 
-def _decoded(release: Generalized, public: Table, frame: Framed) -> Attack:
-    """What the fractions of a concealed release give away."""
-    try:
-        sure = surely(release, public, frame.private, seconds=SECONDS)
-    except InputError as problem:
-        return Attack("presence", DECODES, None, int(frame.public.sum()), notes=(f"who is in it: {problem.what}",))
-    told = _presence_told(frame, sure.present, sure.absent)
-    groups = {"groups": sure.groups, "groups whose private counts can be decoded": sure.decoded}
-    late = f"{sure.undecided:,} large groups, for which {SECONDS:g} seconds did not decide who is surely present"
-    return replace(told, figures={**groups, **told.figures}, notes=(late,) if sure.undecided else ())
+def people_of(table: Table, which: Bools) -> int:
+    """How many people some combinations of a table have, each person counted once."""
+    frequencies = table.frequencies
+    there = which[frequencies.combination]
+    if frequencies.person is not None:
+        return len(np.unique(frequencies.person[there]))
+    return int(frequencies.rows[there].sum())
 
 
-def _presence_told(frame: Framed, present: Bools, absent: Bools) -> Attack:
-    """The attack, from the combinations of the public table that are certainly present or absent."""
-    people = frame.public
-    figures: dict[str, int | float] = {
-        "people certainly present": int(people[present].sum()), "people certainly absent": int(people[absent].sum()),
-    }  # fmt: skip
-    right = int(people[present & (frame.private == people)].sum() + people[absent & (frame.private == 0)].sum())
-    exposed = int(people[present | absent].sum())
-    return Attack("presence", DECODES, exposed, int(people.sum()), right, figures)
+def _by_combination(table: Table) -> Ints:
+    """How many people each combination of a table has: (combinations,)."""
+    frequencies = table.frequencies
+    return frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations).size
+
+
+def _looked_up(scene: Scene, table: Table, elsewhere: bool) -> LookedUp:
+    if scene.release.collected is not None:
+        return _in_marginals(scene, scene.release.collected, table, elsewhere)
+    holder = scene.own if elsewhere else None
+    if scene.release.batched is not None:
+        return _in_batches(scene, scene.release.batched, table, holder)
+    covering = scene.links if holder is None else links(scene.release, table, holder)
+
+    def place(c: int) -> str:
+        one = int(covering.groups[c]) == 1
+        where = scene.names(int(covering.group[covering.start[c]])) if one else f"{covering.groups[c]} groups together"
+        return f"{where} ({many(int(covering.matched[c]), 'row')})"
+
+    return LookedUp(
+        covering.chances(scene.cells), lambda people: _matches(covering, people, "group"), place, covering.matched
+    )
+
+
+def _matches(covering: Links, people: Callable[[Bools], int], what: str) -> dict[str, int]:
+    return {
+        f"match no {what}": people(covering.groups == 0),
+        f"match exactly one {what}": people(covering.groups == 1),
+        "match exactly one row": people(covering.matched == 1),
+    }
+
+
+# -- ANGEL ---------------------------------------------------------------------------------------------------------
+
+
+def _in_batches(scene: Scene, release: Angel, table: Table, holder: Table | None) -> LookedUp:
+    """Of each combination the strongest belief that any table with batches gives, or what all of them leave."""
+    tables = [one for one in release.contents.tables if one.linked]
+    covering = [
+        links_to(one.columns, np.asarray(one.batch), np.zeros(one.rows, dtype=bool), table, holder) for one in tables
+    ]
+    width = len(scene.column)
+    share = np.zeros((len(covering[0].start) - 1, width))
+    batches = len(release.contents.size)
+    pairs = covering[0].owner * batches + covering[0].group  # combinations and the batches that every table leaves them
+    for one in covering:
+        share = np.maximum(share, one.chances(scene.cells).dense(width))
+        pairs = np.intersect1d(pairs, one.owner * batches + one.group)
+    n, at = runs_of(scene.cells.start, pairs % batches)
+    values = np.zeros_like(share, dtype=bool)
+    values[np.repeat(pairs // batches, n), scene.cells.value[at]] = True
+    share = np.where(values, np.where(values.sum(axis=1, keepdims=True) == 1, 1.0, share), 0.0)
+    left = np.bincount(pairs // batches, minlength=len(share))
+
+    def place(c: int) -> str:
+        return f"{many(int(left[c]), 'batch', 'batches')} in {many(len(tables), 'table')}"
+
+    def figures(people: Callable[[Bools], int]) -> dict[str, int]:
+        return {"match no batch": people(left == 0), "match exactly one batch": people(left == 1)}
+
+    notes = ("what the numbers of people in several tables say together",) if len(tables) > 1 else ()
+    return LookedUp(Chances.of(share), figures, place, left.astype(np.int64), notes)
+
+
+# -- marginals -----------------------------------------------------------------------------------------------------
+
+
+def _in_marginals(scene: Scene, release: Marginals, table: Table, elsewhere: bool) -> LookedUp:
+    """The belief by maximum entropy; an attacker who looks up everybody of the original also knows certain values."""
+    chances = collected_chances(release, table, scene.column.name)
+    there = np.bincount(chances.combination, minlength=chances.combinations) > 0
+    sure = None if elsewhere else surely_valued(release, table, scene.truth, seconds=SURE_SECONDS)
+    certain = np.zeros(chances.combinations, dtype=bool) if sure is None else sure[0]
+    notes: tuple[str, ...] = ()
+    what = "what is certain to an attacker who knows everybody's quasi-identifiers"
+    if sure is None and not elsewhere:
+        notes = (f"{what}: there are too many counts to decide",)
+    elif sure is not None and not sure[1]:
+        notes = (f"{what}: {SURE_SECONDS:g} seconds were not enough",)
+    if bool(certain.any()):  # of one value, which is the true one
+        share, own = chances.dense(len(scene.column)), certain[scene.truth.group]
+        share[certain] = 0.0
+        share[scene.truth.group[own], scene.truth.value[own]] = 1.0
+        chances = Chances.of(share)
+
+    def figures(people: Callable[[Bools], int]) -> dict[str, int]:
+        known = {} if sure is None else {CERTAIN: people(certain)}
+        return {"match no cell": people(~there), **known}
+
+    return LookedUp(
+        chances, figures, collected_place(release, table), np.zeros(chances.combinations, dtype=np.int64), notes
+    )
+
+
+# -- whether it is right -------------------------------------------------------------------------------------------
+
+
+def _right(scene: Scene, value: Ints, exposed: Bools) -> int:
+    """How many people of the exposed combinations have the value that is believed of them."""
+    combination, own, people, person = scene.entries
+    right = exposed[combination] & (own == value[combination])
+    return int(people[right].sum()) if person is None else len(np.unique(person[right]))
+
+
+def _shared(scene: Scene, public: Table, value: Ints, exposed: Bools) -> dict[str, int]:
+    """How often the beliefs are right for people of the original who have the quasi-identifiers of somebody public."""
+    place = {key: c for c, key in enumerate(_keys(public, scene.original)) if exposed[c]}
+    match = np.array([place.get(key, -1) for key in _keys(scene.original, scene.original)], dtype=np.int64)
+    there = match >= 0
+    believed = np.where(there, value[match], -1)
+    return {
+        "people of the original who look like an exposed one": people_of(scene.original, there),
+        "of them the belief is right for": _right(scene, believed, there),
+    }
+
+
+def _keys(table: Table, like: Table) -> list[tuple[str | None, ...]]:
+    """The quasi-identifiers of each combination as text, in the order of another table's columns."""
+    names = [column.name for column in table.quasi]
+    codes = table.frequencies.codes
+    texts = [
+        table[column.name].labels.take(pa.array(codes[:, names.index(column.name)])).to_pylist()
+        for column in like.quasi
+        if column.name in names
+    ]
+    return list(zip(*texts, strict=True))

@@ -1,52 +1,33 @@
-"""Decoding: what exact fractions in cells say of the private rows behind them, and who is surely present or not."""
+"""The attack on presence: who is surely in the private table, or surely not.
+
+Exact fractions in the cells of a concealed release say something of the private rows behind them: they are decoded.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, combine, counted
-from jali.core.programs import TOLERANCE, Sums
+from jali.core.programs import Sums
 from jali.encoding.table import Table
+from jali.errors import InputError
+from jali.releases.base import Release
 from jali.releases.column import Published
 from jali.releases.generalized import Generalized
 from jali.releases.presence import Covered, covered_by
+from jali.risk.attacks.links import hidden_groups, links_to, placed, quasi_of
+from jali.risk.attacks.scene import Attack, Scene
+from jali.search.screen import Framed, framed
 
-GAP = 0.2
-"""A world that is nearly as far away as any will do: it is only asked what differs there."""
-
-
-def certain(worlds: Sums, at: Ints, asked: Bools, *, deadline: float) -> tuple[Bools, bool]:
-    """Which of the unknowns asked for are what `at` says in every world, each of them 0 or the most that it can be.
-
-    Each program looks for a world that is as far as possible from `at`; what differs there is not certain, and once
-    nothing can differ the rest is proved. The flag says that time was enough: otherwise what is left is not proved,
-    and nothing is called certain. Where no world fits at all, everything stays as it was asked.
-    """
-    assert worlds.most is not None
-    still = asked.copy()
-    gap = GAP
-    while still.any():
-        away = np.where(at > 0, -1.0, 1.0) * still
-        found = worlds.best(away, deadline=deadline, gap=gap)
-        if found is None or found.limit - float(away @ at) < 1 - TOLERANCE:
-            return still, True
-        differs = still & (False if found.x is None else np.abs(found.x - at) > 0.5)
-        if differs.any():
-            still &= ~differs
-        elif gap == 0:  # time ran out
-            return np.zeros_like(asked), False
-        else:
-            gap = 0.0
-    return still, True
-
-
+SECONDS = 120.0
+"""How long groups are decoded in all; of groups that are not done by then nobody is counted."""
 LOOKED_UP = 2_000_000
 """How many rows that a swap would give are looked up, at most; which of more pairs are tried is drawn, repeatably."""
 
@@ -258,7 +239,89 @@ def _asked(decoder: Decoder, members: Ints, private: Ints) -> Bools:
 def _sure(worlds: list[Sums], asked: Bools, at: Ints, deadline: float) -> tuple[Bools, bool]:
     """Which of the members asked for are in every world what they are in truth."""
     for world in worlds:
-        asked, in_time = certain(world, at, asked, deadline=deadline)
+        asked, in_time = world.certain(at, asked, deadline=deadline)
         if not in_time:
             return asked, False
     return asked, True
+
+
+# -- presence ------------------------------------------------------------------------------------------------------
+
+DECODES = (
+    "holds the public table, which has everybody, and knows the algorithm: reads the private counts off the fractions"
+)
+COUNTS = "holds a public table that has everybody, and compares its people with those of each published cell"
+
+
+def presence(scene: Scene, public: Table | None) -> Attack:
+    """People of the public table who are in the private one in every world that is published the same, or in none."""
+    release = scene.release
+    public = release.public_table if public is None else public
+    attacker = DECODES if release.hides_presence else COUNTS
+    if public is None:
+        return Attack("presence", attacker, None, 0, notes=("who is in the table: no public table was given",))
+    try:
+        frame = framed(scene.original, public)
+    except InputError as problem:
+        why = f"who is in the table: the public table must hold everybody of the original, and {problem.what}"
+        return Attack("presence", attacker, None, 0, notes=(why,))
+    if release.hides_presence and release.grouped_rows is not None:
+        return _decoded(release.grouped_rows, public, frame)
+    present, absent = np.zeros(len(frame.public), dtype=bool), np.zeros(len(frame.public), dtype=bool)
+    for cell, rows in _cells(release, public, scene):
+        people = np.bincount(cell[cell >= 0], weights=frame.public[cell >= 0], minlength=len(rows))
+        present |= (cell >= 0) & (people == rows)[np.maximum(cell, 0)]
+        absent |= cell == NOWHERE
+    notes = ("what several tables or overlapping groups say together of who is in the table",)
+    return replace(_presence_told(frame, present, absent), attacker=COUNTS, notes=notes)
+
+
+NOWHERE, SOMEWHERE = -1, -2  # covered by no cell; by several, or by one that others share
+
+
+def _cells(release: Release, public: Table, scene: Scene) -> Iterator[tuple[Ints, Ints]]:
+    """For each published table the one cell of each public combination, and the rows of each cell."""
+    if release.collected is not None:
+        for one in placed(release.collected, public):
+            rows = np.bincount(one.cell, weights=one.people, minlength=int(max(one.own.max(), one.cell.max())) + 1)
+            yield np.where((one.own >= 0) & (rows[one.own] > 0), one.own, NOWHERE), rows.astype(np.int64)
+        return
+    if release.batched is not None:
+        linked = [
+            links_to(t.columns, t.bucket, np.zeros(t.rows, dtype=bool), public, scene.own)
+            for t in release.batched.contents.tables
+        ]
+    else:
+        quasi, hidden = quasi_of(release), hidden_groups(release)
+        shown, _ = combine([(c.codes, len(c.labels)) for c in quasi], len(hidden))
+        linked = [links_to(quasi, shown.astype(np.int64), hidden, public, scene.own)]
+    for each in linked:
+        groups = int(each.group.max(initial=0)) + 1
+        rows = np.zeros(groups, dtype=np.int64)
+        np.maximum.at(rows, each.group, each.rows)
+        shared = np.bincount(each.group, weights=each.groups[each.owner] > 1, minlength=groups) > 0
+        cell = np.where(each.groups == 0, NOWHERE, np.where(each.only >= 0, each.only, SOMEWHERE))
+        yield np.where((cell >= 0) & shared[np.maximum(cell, 0)], SOMEWHERE, cell), rows
+
+
+def _decoded(release: Generalized, public: Table, frame: Framed) -> Attack:
+    """What the fractions of a concealed release give away."""
+    try:
+        sure = surely(release, public, frame.private, seconds=SECONDS)
+    except InputError as problem:
+        return Attack("presence", DECODES, None, int(frame.public.sum()), notes=(f"who is in it: {problem.what}",))
+    told = _presence_told(frame, sure.present, sure.absent)
+    groups = {"groups": sure.groups, "groups whose private counts can be decoded": sure.decoded}
+    late = f"{sure.undecided:,} large groups, for which {SECONDS:g} seconds did not decide who is surely present"
+    return replace(told, figures={**groups, **told.figures}, notes=(late,) if sure.undecided else ())
+
+
+def _presence_told(frame: Framed, present: Bools, absent: Bools) -> Attack:
+    """The attack, from the combinations of the public table that are certainly present or absent."""
+    people = frame.public
+    figures: dict[str, int | float] = {
+        "people certainly present": int(people[present].sum()), "people certainly absent": int(people[absent].sum()),
+    }  # fmt: skip
+    right = int(people[present & (frame.private == people)].sum() + people[absent & (frame.private == 0)].sum())
+    exposed = int(people[present | absent].sum())
+    return Attack("presence", DECODES, exposed, int(people.sum()), right, figures)

@@ -67,7 +67,7 @@ def spreads(counts: Row, sizes: Row) -> Iterator[Way]:
 
 
 def _takes(counts: Row, size: int) -> Iterator[Row]:
-    """Every way to take so many of these."""
+    """Every way to take `size` of these people, by value."""
     if not counts:
         yield ()
         return
@@ -138,7 +138,7 @@ def enumerate_worlds(people: People, group: Ints, replay: Replay, ways: list[lis
 
 
 def given_facts(belief: Belief, column: Ints, slot: int, value: int, facts: int) -> Fraction:
-    """The largest belief that somebody of a slot has a value of a column, given so many facts about single people.
+    """The largest belief that somebody of a slot has a value of a column, given `facts` facts about single people.
 
     Every slot must be one person, and `column` is the column's value of each value. The worst fact says that if
     somebody has some value, then this person has this one: it rules out the worlds in which only the first is true.
@@ -177,10 +177,10 @@ def counted(
     of = tuple(np.bincount(atom, sizes).astype(int).tolist())
     parts = [[np.unique(atom[part]) for part in clause] for clause in clauses]
     alone = all(len(clause) == 1 and len(clause[0]) == 1 for clause in parts)
-    found = _spread(people, histogram, of, parts, principles) if atoms <= 200 else None
-    if found is None and alone:
-        found = _independent(people, histogram, of, {int(clause[0][0]) for clause in parts}, principles)
-    return None if found is None else [found[one] for one in atom.tolist()]
+    belief = _spread(people, histogram, of, parts, principles) if atoms <= 200 else None
+    if belief is None and alone:
+        belief = _independent(people, histogram, of, {int(clause[0][0]) for clause in parts}, principles)
+    return None if belief is None else [belief[one] for one in atom.tolist()]
 
 
 def _atoms(slots: int, clauses: Clauses) -> tuple[Ints, int]:
@@ -267,7 +267,7 @@ def _times(one: Term, other: Term, shape: Row) -> Term:
 def _terms(
     people: People, size: int, values: tuple[list[int], int], shape: Row, must_break: tuple[Principle, ...]
 ) -> Term | None:
-    """The histograms that so many people can have and that break one of the promises, if any, and their weights."""
+    """The histograms of `size` people, those that break one of the promises if any; None where there are too many."""
     axes, last = values
     limits = tuple(min(size, n - 1) for n in shape)
     if prod(n + 1 for n in limits) > CELLS:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added_by_key, combine, counted, owners, runs_of, steps
 from jali.core.programs import Sums
+from jali.encoding import values as v
 from jali.encoding.builders import Suppress
 from jali.encoding.hierarchy import Builder
 from jali.encoding.table import Column, Table
@@ -26,7 +27,6 @@ from jali.releases.base import Release
 from jali.releases.column import Published, holder_cover, holder_sets, node_numbers
 from jali.releases.marginals import Marginals
 from jali.releases.summary import an
-from jali.risk.attacks.decoding import certain
 
 UNKNOWNS = 20_000
 """Up to how many unknown counts, combinations times values, certainty is looked for by programs."""
@@ -60,10 +60,10 @@ class Links:
     @property
     def only(self) -> Ints:
         """The one group that a combination can be in, -1 for none or several: (combinations,)."""
-        found = np.full(len(self.start) - 1, -1, dtype=np.int64)
+        group = np.full(len(self.start) - 1, -1, dtype=np.int64)
         alone = self.groups == 1
-        found[alone] = self.group[self.start[:-1][alone]]
-        return found
+        group[alone] = self.group[self.start[:-1][alone]]
+        return group
 
     def chances(self, cells: Cells) -> Chances:
         """How likely each combination has each value, by combination and value.
@@ -86,6 +86,18 @@ class Chances(NamedTuple):
     combination: Ints  # (entries,)
     value: Ints  # (entries,)
     share: Floats  # (entries,)
+
+    @classmethod
+    def of(cls, share: Floats) -> Chances:
+        """From the chance of every value: (combinations, values)."""
+        combination, value = np.nonzero(share)
+        return cls(len(share), combination.astype(np.int64), value.astype(np.int64), share[combination, value])
+
+    def dense(self, values: int) -> Floats:
+        """The chance of every value: (combinations, values)."""
+        share = np.zeros((self.combinations, values))
+        share[self.combination, self.value] = self.share
+        return share
 
     def most_likely(self) -> tuple[Ints, Floats]:
         """The most likely value of each combination and its chance, -1 and 0 for one that has none: (combinations,)."""
@@ -196,10 +208,13 @@ def _told(published: Published, column: Column) -> Bools:
     if bool(cover.known.any()):
         value, node, _ = cover.density(column.values, published.name, np.zeros(0, dtype=np.int64))
         covers[value, node] = True
-    covers[:, ~cover.known] = True
-    for anything in (cover.guessed, published.cover_root):
-        if anything is not None:
-            covers[:, anything] = True
+    covers[:, np.setdiff1d(cover.anything, cover.open)] = True
+    if cover.open:  # other values are those that no cell names
+        known = column.values.is_valid().to_numpy(zero_copy_only=False)
+        other = known if cover.values is None else known & (v.places(cover.values, column.values) < 0)
+        covers[np.ix_(other, cover.open)] = True
+    if published.cover_root is not None:
+        covers[:, published.cover_root] = True
     return covers
 
 
@@ -317,9 +332,7 @@ def collected_chances(release: Marginals, table: Table, name: str) -> Chances:
     added = np.zeros((len(codes), len(judged)))
     np.add.at(added.T, number, mass.T)
     total = added.sum(axis=1, keepdims=True)
-    share = np.divide(added, total, out=np.zeros_like(added), where=total > 0)
-    combination, value = np.nonzero(share)
-    return Chances(len(codes), combination.astype(np.int64), value.astype(np.int64), share[combination, value])
+    return Chances.of(np.divide(added, total, out=np.zeros_like(added), where=total > 0))
 
 
 def collected_place(release: Marginals, table: Table) -> Callable[[int], str]:
@@ -352,9 +365,7 @@ def strongest(release: Marginals, table: Table, column: Sensitive) -> Chances:
         row = counts[one.own]
         best = np.maximum(best, row / np.maximum(row.sum(axis=1, keepdims=True), 1))
         possible &= row > 0
-    share = np.where(possible, np.where(possible.sum(axis=1, keepdims=True) == 1, 1.0, best), 0.0)
-    combination, value = np.nonzero(share)
-    return Chances(len(share), combination.astype(np.int64), value.astype(np.int64), share[combination, value])
+    return Chances.of(np.where(possible, np.where(possible.sum(axis=1, keepdims=True) == 1, 1.0, best), 0.0))
 
 
 def surely_valued(release: Marginals, table: Table, truth: Cells, *, seconds: float) -> tuple[Bools, bool] | None:
@@ -384,5 +395,5 @@ def surely_valued(release: Marginals, table: Table, truth: Cells, *, seconds: fl
     at = np.zeros(len(unknown), dtype=np.int64)
     at[truth.group * width + truth.value] = truth.n
     asked = (at > 0) & (at == np.repeat(people, width))
-    sure, in_time = certain(worlds, at, asked, deadline=time.monotonic() + seconds)
+    sure, in_time = worlds.certain(at, asked, deadline=time.monotonic() + seconds)
     return np.asarray(sure.reshape(-1, width).any(axis=1)), in_time

@@ -31,6 +31,7 @@ from jali.publish.partition import partition, recode
 from jali.publish.repair import repair
 from jali.releases.base import Release
 from jali.releases.column import Published
+from jali.releases.display import shown_again
 from jali.releases.generalized import Generalized, Partitioned
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.buckets import Buckets
@@ -73,7 +74,7 @@ class People:
         return n
 
     def world(self, counts: Ints) -> Table:
-        """The table in which so many people of each slot have each value: (slots, values)."""
+        """The table in which people have values by these counts: (slots, values)."""
         value = np.empty(len(self.slot), dtype=np.int64)
         values = np.tile(np.arange(counts.shape[1]), len(counts))
         value[np.argsort(self.slot, kind="stable")] = np.repeat(values, counts.ravel())
@@ -89,7 +90,7 @@ class People:
         return f.whole
 
     def judge(self, n: Ints) -> Counts:
-        """People by row and value, (rows, values), as principles see them beside the whole table."""
+        """People by row and value, (rows, values), as principles see them; the whole table is their reference."""
         whole = self.whole
         row, value = np.nonzero(n)
         return Counts(
@@ -209,7 +210,7 @@ def _generalizing(release: Generalized, original: Table, only: Ints) -> list[Rep
         return "why its holder chose these levels"
     if "show" in method or (only < 0).any():
         options: Any = {"metric": method["metric"], "suppress": method["suppress"], **_shift(method)}
-        options |= {"show": method["show"]} if "show" in method else {}
+        options |= shown_again(method) if "show" in method else {}
         return [Replay(lambda table: published(generalize(table, principles, **options)), published(release))]
     budget = exact("suppress", method["suppress"])
 
@@ -225,9 +226,10 @@ def _generalizing(release: Generalized, original: Table, only: Ints) -> list[Rep
 
 def _partitioning(release: Partitioned, original: Table, only: Ints) -> list[Replay] | str:
     method, principles = release.manifest.method, release.principles
-    names = ("mode", "split", "show", "suppress") + (("similarity",) if "similarity" in method else ())
-    options: Any = {name: method[name] for name in names} | _shift(method)
-    if method["mode"] != "strict" or exact("suppress", method["suppress"]) > 0 or (only < 0).any():
+    names = ("mode", "split", "suppress") + (("similarity",) if "similarity" in method else ())
+    options: Any = {name: method[name] for name in names} | _shift(method) | shown_again(method)
+    wider = release.disclosure_bound != "exact"  # boxes that are shown alike may be several
+    if wider or exact("suppress", method["suppress"]) > 0 or (only < 0).any():
         return [Replay(lambda table: published(partition(table, principles, **options)), published(release))]
     cuts: Any = {name: options[name] for name in ("split", "similarity") if name in options}
     cuts["importance"] = importance_of(original, method.get("importance"))
@@ -245,8 +247,9 @@ def _cut(table: Table, principles: tuple[Principle, ...], **cuts: Any) -> Ints:
 def _recoding(release: Partitioned, original: Table, only: Ints) -> list[Replay] | str:
     method, principles = release.manifest.method, release.principles
     options: Any = {name: method[name] for name in ("objective", "peel", "suppress")} | _shift(method)
-    (show,) = set(method["show"].values())
-    return [Replay(lambda table: published(recode(table, principles, show=show, **options)), published(release))]
+    again = shown_again(method)
+    (again["show"],) = set(again["show"].values())
+    return [Replay(lambda table: published(recode(table, principles, **options, **again)), published(release))]
 
 
 def _repairing(release: Generalized, original: Table, only: Ints) -> list[Replay] | str:
@@ -267,7 +270,7 @@ def _bucketing(release: Buckets, original: Table, only: Ints) -> list[Replay] | 
     if method.get("buckets") != "partition" or method.get("mode") != "strict" or (only < 0).any():
         return "why its holder chose these levels" if method.get("buckets") == "levels" else "how records were divided"
     entries = release.contents
-    shown = _cells(only, entries.entry_bucket, _texts(entries.hidden), entries.people)
+    shown = _cells(only, entries.entry_bucket, _texts(entries.hidden), entries.people.astype(np.int64))
     return [Replay(lambda table: _of_table(table, _cut(table, principles, split=method["split"])), shown)]
 
 
@@ -276,7 +279,7 @@ def _angelizing(release: Angel, original: Table, only: Ints) -> list[Replay] | s
     method, required = release.manifest.method, release.batch_principles
     data = release.contents.tables[0]
     nobody = np.zeros(data.rows, dtype=bool)
-    only = links_to(data.columns, data.cells[0].astype(np.int64), nobody, original, None).only
+    only = links_to(data.columns, data.bucket, nobody, original, None).only
     if method.get("coarsened") or len(release.contents.tables) > 1 or (only < 0).any():
         return "what several tables, or buckets that overlap, say together"
     if method["batches"] not in ("own", "partition", "curve"):
@@ -325,9 +328,8 @@ def _of_release(release: Angel, only: Ints) -> Hashable:
     by_bucket = np.zeros(int(only.max()) + 1, dtype=np.int64)
     by_bucket[only] = name
     members: dict[int, tuple[list[int], list[Any]]] = {}
-    assert data.batch is not None
-    for at, one in zip(by_bucket[data.cells[0]].tolist(), data.batch.tolist(), strict=True):
-        members.setdefault(one, ([], []))[0].append(at)
+    for at, one, n in zip(*(each.tolist() for each in data.shares), strict=True):
+        members.setdefault(one, ([], []))[0].extend([int(by_bucket[at])] * n)
     values = zip(*_texts(contents.hidden), strict=True)
     for one, n, value in zip(contents.entry_batch.tolist(), contents.people.tolist(), values, strict=True):
         members[one][1].extend([value] * n)

@@ -76,11 +76,11 @@ def known_of(release: Release, table: Table, only: Ints) -> Known | str:
         "generalize": _of_lattice, "repair": _of_lattice, "partition": _of_cuts, "anatomize": _of_cuts,
         "recode": _of_recoding, "angelize": _of_batches,
     }  # fmt: skip
-    found = makers[method["name"]](release, table, only)
-    if isinstance(found, str):
-        return found
+    known = makers[method["name"]](release, table, only)
+    if isinstance(known, str):
+        return known
     facts = (FACTS,) if any(isinstance(p, Safety) and p.k > 0 for p in release.principles) else ()
-    return Known(found.group, found.clauses, (*found.least, *facts))
+    return Known(known.group, known.clauses, (*known.least, *facts))
 
 
 def _people(table: Table) -> Ints:
@@ -137,7 +137,7 @@ def _of_suppression(lattice: Lattice, node: Levels, only: Ints, hidden: Bools, *
     """A class that was suppressed though another one, which comes first, is shown, must have failed.
 
     Classes that fail are suppressed, then others join them, the smallest first, until they keep every promise as one
-    group; so whoever comes after a class that is shown did not join. `ties`: equal classes are in an unknown order.
+    group; so a class that comes after one that is shown did not join. `ties`: equal classes are in an unknown order.
     """
     number, classes = lattice.roller.numbers(lattice.roller.bottom, node)
     f = lattice.table.frequencies
@@ -160,7 +160,7 @@ def _of_suppression(lattice: Lattice, node: Levels, only: Ints, hidden: Bools, *
 
 
 def _surely_hold(lattice: Lattice, hidden: Bools, people: int) -> bool:
-    """Whether any so many of the suppressed people keep every promise as one group, whoever they are."""
+    """Whether this number of the suppressed people keep every promise as one group, whichever people they are."""
     counts = lattice.table.frequencies.counts(np.where(hidden, 0, 1).astype(np.int64), 2)
     for principle in lattice.principles:
         if isinstance(principle, KAnonymity) and people >= principle.k:
@@ -195,13 +195,13 @@ def _of_recoding(release: Release, table: Table, only: Ints) -> Known | str:
         return str(method["known_algorithm"])
     importance = importance_of(table, method.get("importance"))
     with recorded() as trace:
-        found = recode_groups(
+        recoded = recode_groups(
             table, release.principles, objective=method["objective"], importance=importance,
             show="taxonomy" if "taxonomy" in shows else "set",
         )  # fmt: skip
-    if found.full_domain:
+    if recoded.full_domain:
         return "what follows from a full-domain generalization having been better than local recoding"
-    made = _from_trace(trace, found.group, found.group, release.principles, table)
+    made = _from_trace(trace, recoded.group, recoded.group, release.principles, table)
     hidden = (IN_GROUPS,) if (only < 0).any() else ()
     return made if isinstance(made, str) else Known(made.group, made.clauses, (*made.least, *hidden))
 
@@ -210,8 +210,8 @@ def _of_batches(release: Any, table: Table, only: Ints) -> Known | str:
     """As if it were known who is in which batch."""
     if release.manifest.method["batches"] != "partition":
         return "what batches along a curve, or those of a plain generalization, give away in a large table"
-    found = _partitioned(table, release.batch_principles)
-    return found if isinstance(found, str) else Known(found.group, found.clauses, (*found.least, IN_BATCHES))
+    known = _partitioned(table, release.batch_principles)
+    return known if isinstance(known, str) else Known(known.group, known.clauses, (*known.least, IN_BATCHES))
 
 
 def _partitioned(

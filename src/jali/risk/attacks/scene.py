@@ -13,7 +13,7 @@ import numpy as np
 from jali.core.arrays import Bools, Floats, Ints, counted
 from jali.core.text import bullets, element, html_table, joined, lines_of
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, nearest
 from jali.principles.counts import Cells, GivenCounts, Sensitive
 from jali.releases.base import Release
 from jali.releases.summary import cut, many
@@ -101,8 +101,6 @@ class Gallery:
         return self.replayed()
 
     def __getitem__(self, name: str) -> Attack:
-        from jali.errors import InputError, nearest
-
         wanted = ALIASES.get(name, name)
         if wanted == "algorithm" and self.replayed is not None:
             return self._algorithm

@@ -22,7 +22,6 @@ from jali.releases.linked.angel import RESTS, Angel
 from jali.releases.linked.decide import JOINT_TIME
 from jali.releases.load import load
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, NOT_COVERED
-from jali.risk.attacks.links import public_table as as_public
 from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit, audit_collection
 from jali.risk.audit.joint import joint
 from jali.risk.audit.joint_figures import JointAudit, JointAudits
@@ -48,6 +47,11 @@ QUICK = 10.0
 """How many seconds an audit looks at all tables of an ANGEL release together, if k was not asked for all together."""
 SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which the share of people is reported."""
+SPREAD = (
+    "somebody's rows may be in several groups: figures of groups count a person in each of them, and shares of people "
+    "are the most that this allows"
+)
+"""How people are counted where their rows are in several groups."""
 
 
 @overload
@@ -94,7 +98,7 @@ def audit(
     counts = frequencies.counts(np.arange(frequencies.combinations, dtype=np.int64), frequencies.combinations)
     named = table.person_name is not None
     notes = _notes(person_named=named, spread=frequencies.spread_people, not_covered=NOT_COVERED[:1])
-    return figures(counts, notes=notes + _assumed(counts))
+    return figures(counts, people=table.people, notes=notes + _assumed(counts))
 
 
 def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
@@ -123,6 +127,7 @@ def _notes(
     if not person_named:
         notes.append("one row per person was assumed")
     if spread:
+        notes.append(SPREAD)
         notes.append(
             "not covered: an attacker who knows several groups of one person's rows can narrow that person down"
         )
@@ -133,6 +138,8 @@ def _audit_beside(release: Release, public: Table | Any) -> Audit:
     """The audit of a release, and the presence of everybody in the public table."""
     if release.grouped_rows is None:
         release.presence()  # says why it is not defined
+    from jali.risk.attacks.links import public_table as as_public  # which loads kernels that no other audit needs
+
     table = as_public(release, public, judged=True)
     audited = _audit_release(release.beside(table))
     return audited if audited.presence is not None else replace(audited, presence=release.presence(table))
@@ -171,7 +178,10 @@ def _audit_release(release: Release) -> Audit:
     )
     claimed = release.transparent
     notes = _notes(person_named=named, spread=spread, not_covered=limits, transparent=claimed) + _assumed(counts)
-    audited = figures(counts, kept=kept, other=_other(release), notes=notes, disclosed=release.disclosure_bound)
+    audited = figures(
+        counts, people=release.manifest.counts.get("people"), kept=kept, other=_other(release), notes=notes,
+        disclosed=release.disclosure_bound,
+    )  # fmt: skip
     if release.grouped_rows is None:
         return _told_apart(audited, release)
     return audited if release.public_table is None else replace(audited, presence=release.presence())
@@ -189,7 +199,7 @@ def _audit_angel(release: Angel) -> Audit:
     notes = _notes(person_named=not assumed, spread=False, not_covered=limits, transparent=claimed) + _assumed(counts)
     batches = figures(counts, kept=kept, notes=(notes[0], RESTS, *notes[1:]), disclosed=release.disclosure_bound)
     size = tables[0].sizes
-    mixed = [release.posterior(table.name) for table in tables if table.batch is not None]
+    mixed = [release.posterior(table.name) for table in tables if table.linked]
     together = AngelAudit(
         smallest_batch=batches.k,
         posterior={
@@ -240,22 +250,28 @@ def _other(release: Release) -> OtherAudit | None:
 def figures(
     counts: Counts,
     *,
+    people: int | None = None,
     kept: Mapping[str, bool] | None = None,
     other: OtherAudit | None = None,
     notes: tuple[str, ...] = (),
     disclosed: Bound | None = "exact",
 ) -> Audit:
-    """All figures of an audit, from counts; `disclosed` says what their maximum disclosure is of what was published."""
+    """All figures of an audit, from counts; `disclosed` says what their maximum disclosure is of what was published.
+
+    `people` is how many there are, where somebody can be in several groups. The counts do not say whose groups are
+    small, so that the share of people in such groups is then the most it can be.
+    """
     size = counts.size[counts.size > 0]
-    people = int(size.sum())
+    members = int(size.sum())  # everybody, once in each group
+    people = min(people or members, members)
     return Audit(
         k=int(size.min()),
         groups=len(size),
         people=people,
-        average_size=average_size(people, len(size)),
+        average_size=average_size(members, len(size)),
         highest_risk=1.0 / int(size.min()),
-        average_risk=len(size) / people,
-        below={bound: float(size[size < bound].sum()) / people for bound in SMALL},
+        average_risk=len(size) / members,
+        below={bound: min(1.0, float(size[size < bound].sum()) / people) for bound in SMALL},
         sensitive=tuple(_sensitive(counts, column.name, disclosed) for column in counts.sensitive),
         kept=kept or {},
         other=other,
@@ -289,6 +305,7 @@ def _sensitive(counts: Counts, name: str, disclosed: Bound | None) -> SensitiveA
         homogeneous=_people(same, size),
         nearly_homogeneous=_people(nearly, size),
         disclosure=_disclosure(counts, name, disclosed),
+        commonest=float(cells.reference.max() / cells.reference.sum()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jali.core.text import element, html_table, joined, lines_of
 from jali.errors import InputError
@@ -20,9 +20,11 @@ from jali.principles import (
 )
 from jali.releases.linked.join import JointCell
 from jali.releases.marginals import ATTACKERS, FROM_FILES, Marginals
-from jali.releases.presence import Presence
 from jali.releases.summary import many
 from jali.risk.disclosure.tracker import Curve
+
+if TYPE_CHECKING:
+    from jali.releases.presence import Presence
 
 SHOWN_FACTS = 4
 """Fewer facts than this are shown when an audit prints itself."""
@@ -55,6 +57,7 @@ class SensitiveAudit:
     homogeneous: Homogeneity | None  # None where there are no groups
     nearly_homogeneous: Homogeneity | None
     disclosure: Curve | None = None  # None where it is not defined
+    commonest: float | None = None  # the share of the commonest value of all: no group of everybody has less
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts; a c that no finite number exceeds is None."""

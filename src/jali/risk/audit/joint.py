@@ -346,7 +346,7 @@ def _notes(sides: tuple[Side, Side], plan: Plan) -> Iterator[str]:
         yield f"both releases show {', '.join(both)} as it is, so only rows that agree on it can be one person's"
     for name in plan.cells:
         covers = [side.release[name].cover for side in sides]
-        if any(not cover.known.all() or cover.guessed is not None for cover in covers):
+        if any(len(cover.anything) for cover in covers):
             yield f'a cell of "{name}" whose values are not declared was taken to fit everything'
     if any(bool(side.release.hidden_rows.any()) for side in sides):
         yield "not covered: suppressed rows fit everything here, though none of them is in a published group"

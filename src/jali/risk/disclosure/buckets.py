@@ -20,7 +20,7 @@ from jali.principles.worst_case import of_cells, of_matrix
 from jali.releases.base import Release
 from jali.releases.load import load
 from jali.risk.disclosure.knowledge import Atom, Person
-from jali.sources.tables import counted
+from jali.sources.matrices import counted
 
 MOST = 1 << 48
 """The most people of a bucket with one value; sums of such counts are exact."""
@@ -133,14 +133,14 @@ def buckets_of(what: What, *, sensitive: str | None = None) -> Buckets:
         return what
     if isinstance(what, (str, Path)):
         what = load(what)
-    found = counts_of(what, sensitive)
-    if isinstance(found, Cells):
+    counts = counts_of(what, sensitive)
+    if isinstance(counts, Cells):
         release = what if isinstance(what, Release) else None
-        return Buckets(found.column.name, found.column.labels, found.start, found.value, found.n, release)
-    matrix = require_people(found.matrix)
+        return Buckets(counts.column.name, counts.column.labels, counts.start, counts.value, counts.n, release)
+    matrix = require_people(counts.matrix)
     bucket, value = np.nonzero(matrix)
     start = np.searchsorted(bucket, np.arange(len(matrix) + 1)).astype(np.int64)
-    return Buckets("value", found.labels, start, value.astype(np.int64), matrix[bucket, value].astype(np.int64))
+    return Buckets("value", counts.labels, start, value.astype(np.int64), matrix[bucket, value].astype(np.int64))
 
 
 def counts_of(what: What, sensitive: str | None) -> Cells | Plain:

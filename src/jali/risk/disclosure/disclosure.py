@@ -229,8 +229,8 @@ def witness(
     """The worst that an attacker who knows k facts can know, and what it discloses: as much as `maximum` says.
 
     A person is the `index`-th of a bucket, in published order; in sentences the number of the published row, from 1,
-    with its quasi-identifiers. `names` gives all rows, or as a mapping some of them (from 0), names for whoever holds
-    the original; they are not stored. A negation is the implication that the paper writes it as, "if she has mumps,
+    with its quasi-identifiers. `names` gives all rows, or as a mapping some of them (from 0), names for the holder
+    of the original; they are not stored. A negation is the implication that the paper writes it as, "if she has mumps,
     then she has flu"; in sentences she does not have mumps. Of very many rows of plain counts, floats tell the buckets
     that matter: the witness is exact for what it says, and within rounding of the worst.
     """
@@ -238,9 +238,9 @@ def witness(
     require_facts(knowledge)
     if isinstance(what, (str, Path)):
         what = load(what)
-    found = counts_of(what, sensitive)
-    worst, most, number = worst_buckets(found, k)  # more facts than `most` add nothing
-    buckets = found if isinstance(found, Plain) else buckets_of(what, sensitive=sensitive)
+    counted = counts_of(what, sensitive)
+    worst, most, number = worst_buckets(counted, k)  # more facts than `most` add nothing
+    buckets = counted if isinstance(counted, Plain) else buckets_of(what, sensitive=sensitive)
     if knowledge == "implications":
         ratio, shares = worst_attack(worst, most)
         probability = 1 / (1 + ratio)

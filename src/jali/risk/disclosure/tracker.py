@@ -74,7 +74,7 @@ class Curve:
                 f"{k} facts: {implied:.1%} by implications, {negated:.1%} by negations"
                 for k, implied, negated in zip(self.k, self.implications, self.negations, strict=True)
             ),
-            labels=("facts that the attacker knows", f"maximum disclosure{', at most' * (self.kind == 'at most')}"),
+            labels=("facts that the attacker knows", f"how sure of one value{', at most' * (self.kind == 'at most')}"),
             most=1,
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import AT_ONCE, Floats, Ints, added, dot, starts
-from jali.principles.rules import DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, L, P, Q, Rules, rules_of
+from jali.principles.rules import DISTINCT, ENTROPY, KIND, LARGEST, RECURSIVE, UNKNOWN, L, P, Q, Rules, rules_of
 from jali.search.lattice.costs import Costing, Metric
 from jali.search.lattice.tally import Levels, Roller
 
@@ -30,6 +30,9 @@ GROUPS = 1_000_000
 """Groups of tallies that are at hand, or four times those of the table: 32 MB, which the allocator keeps for the next
 search; larger arrays go back to the system, and touching new pages takes longer than the search."""
 
+TIE = 1e-10
+"""Costs that differ by less are priced again; for KL-divergence it is multiplied by the weight of a column."""
+
 
 class CompiledLattice:
     """One table and one requirement as the kernels take them, with the tallies that they keep."""
@@ -41,7 +44,8 @@ class CompiledLattice:
         self.shape = tuple(level + 1 for level in self.top)
         self.nodes = math.prod(self.shape)
         self.rules, self.judged, self.least, self.sizes_alone = rules, judged, least, sizes_alone
-        self.column, self.distinct = _needed(rules, judged)
+        self.column, self.distinct, unknown = _needed(rules, judged)
+        self.unknown, self.missing = unknown, unknown >= 0
         self.room = self._room()
         self.work, self.desk = work_of_rules(rules), _desk(rules)
 
@@ -79,25 +83,32 @@ class CompiledLattice:
         """The table and the requirement; what a metric needs is taken from the costing."""
         from jali.kernels import tallies
 
-        layout, mean, under = self._layout, np.zeros((3, len(self.top), max(self.shape))), np.ones(1)
-        if costing is not None and metric in {"loss", "kl"}:
+        layout, mean, columns = self._layout, np.zeros((3, len(self.top), max(self.shape))), len(self.top)
+        weights = np.array(costing.weights if costing and costing.weights else [1.0] * columns)
+        under, logs, slack = np.ones(1), np.zeros(1), TIE
+        if costing is not None and metric == "loss":
             under = np.concatenate([size for sizes in costing.sizes for size in sizes])
+            logs, weights = np.zeros(len(under)), weights / weights.sum()
             for c, levels in enumerate(self.shape):
-                if metric == "loss":
-                    mean[0, c, :levels] = costing.mean_shares[c]
-                else:
-                    mean[1, c, :levels] = costing.mean_log_areas[c]
-                    mean[2, c, :levels] = self._alone(c, costing) if budget else 0.0  # not worth it for a few nodes
+                mean[0, c, :levels] = costing.mean_shares[c]
+                mean[1, c, :levels] = weights[c] * np.log1p(mean[0, c, :levels])
+        elif costing is not None and metric == "kl":
+            logs, slack = np.concatenate([area for areas in costing.log_areas for area in areas]), TIE * weights.max()
+            under = np.ones(len(logs))
+            for c, levels in enumerate(self.shape):
+                mean[1, c, :levels] = costing.mean_log_areas[c]
+                mean[2, c, :levels] = self._alone(c, costing) if budget else 0.0  # not worth it for a few nodes
         by_kl = costing is not None and metric == "kl"
         named = (tallies.LOSS, tallies.DISCERNIBILITY, tallies.KL, tallies.AVERAGE, tallies.HEIGHT)
         code = named[("loss", "discernibility", "kl", "average", "height").index(metric)]
-        option = (self.least, self.distinct, budget, code, self.rows, self.sizes_alone, self.guards)
+        option = (self.least, self.distinct, budget, code, self.rows, self.sizes_alone, self.guards, self.missing)
         return tallies.Ground(
             **layout,
-            covered=np.stack((under, np.log(np.maximum(under, 1.0)))),
+            covered=np.stack((under, logs)),
             mean=mean,
+            weight=weights,
             option=np.array(option, dtype=np.int64),
-            term=np.array((costing.entropy_term, costing.log_domain) if costing and by_kl else (0.0, 0.0)),
+            term=np.array((*((costing.entropy_term, costing.log_domain) if costing and by_kl else (0.0, 0.0)), slack)),
         )
 
     def _alone(self, c: int, costing: Costing) -> Floats:
@@ -154,7 +165,8 @@ class CompiledLattice:
         room.group[tallies.KEY, :combinations], room.group[tallies.SIZE, :combinations] = key, bottom.rows
         room.group[tallies.SET, :combinations], room.group[tallies.FROM, :combinations] = -1, begin
         if self.distinct > 1:
-            bits = np.left_shift(1, self.judged[self.column])[f.value]
+            own = self.judged[self.column]
+            bits = np.where(own == self.unknown, 0, np.left_shift(1, own))[f.value]
             room.group[tallies.SET, :combinations] = np.bitwise_or.reduceat(bits, begin)
         room.entry[0, :entries], room.entry[1, :entries] = f.value, f.people
         room.kept[:, 0] = 0, combinations, 0, 0, entries, 0
@@ -166,7 +178,11 @@ class CompiledLattice:
 
     def levels(self, node: int) -> Levels:
         """The levels of the node of this number."""
-        return tuple(int(level) for level in np.unravel_index(node, self.shape))
+        levels = []
+        for width in reversed(self.shape):
+            node, level = divmod(node, width)
+            levels.append(level)
+        return tuple(reversed(levels))
 
     def minimal(self, on_checked: Callable[[int], None]) -> list[Levels]:
         """All minimal nodes that hold, in order."""
@@ -176,7 +192,8 @@ class CompiledLattice:
         room, ground = self.room, self.ground()
         order = np.argsort(_heights(self.shape), kind="stable")
         room.node[tallies.STATE] = room.counter[tallies.AT] = 0
-        self._run(lambda: kernel.decide_all(ground, room, self.work, self.desk, order, VISITS), on_checked)
+        none = np.empty(0)
+        self._run(lambda: kernel.decide_all(ground, room, self.work, self.desk, order, VISITS, none), on_checked)
         holds = (room.node[tallies.STATE] == kernel.HOLDS).reshape(self.shape)
         lowest = holds.copy()
         before: tuple[slice, ...] = ()
@@ -193,13 +210,15 @@ class CompiledLattice:
     def cheapest(self, costing: Costing, metric: Metric, nodes: list[Levels]) -> list[Levels]:
         """Those of the nodes whose cost, when nothing is suppressed, is the least up to rounding."""
         from jali.kernels import lattice as kernel
+        from jali.kernels import tallies
 
         if metric in {"loss", "height"}:  # a table look-up
             return nodes
         self.room.least[0] = self._least_kl()
         number = np.array([np.ravel_multi_index(levels, self.shape) for levels in nodes])
-        cost = kernel.costs(self.ground(metric, 0, costing), self.room, number)
-        return [nodes[i] for i in np.flatnonzero(cost <= cost.min() + kernel.TIE)]
+        ground, cost = self.ground(metric, 0, costing), np.empty(len(number))
+        kernel.decide_all(ground, self.room, self.work, self.desk, number, VISITS, cost)
+        return [nodes[i] for i in np.flatnonzero(cost <= cost.min() + ground.term[tallies.SLACK])]
 
     def _least_kl(self) -> float:
         """What values add to the KL-divergence of the finest node, which is 0, beyond what its sizes say."""
@@ -228,7 +247,7 @@ class CompiledLattice:
             if found is not None:
                 kernel.propose.py_func(ground, room, node, *found)  # once in a while: not worth compiling
         many = int(room.counter[tallies.FOUND])
-        near = room.cost[:many] <= room.cost[-1] + kernel.TIE
+        near = room.cost[:many] <= room.cost[-1] + ground.term[tallies.SLACK]
         return [self.levels(int(node)) for node in room.found[0, :many][near]]
 
     def _run(self, kernel: Callable[[], Any], on_checked: Callable[[int], None]) -> int:
@@ -244,14 +263,9 @@ class CompiledLattice:
 
 
 def compiled(roller: Roller, principles: tuple[Principle, ...], least: int) -> CompiledLattice | None:
-    """The search as kernels take it; None where a principle has no rules, or where numbers might not fit.
-
-    Their bounds count distinct values, and know no groups in which nobody's value is known.
-    """
+    """The search as kernels take it; None where a principle has no rules, or where numbers might not fit."""
     frequencies = roller.frequencies
     if frequencies.person is not None or any(p.scope == "table" for p in principles):
-        return None
-    if any(column.unknown is not None for column in roller.whole.sensitive):
         return None
     bits = sum((len(hierarchy.levels[0]) - 1).bit_length() for hierarchy in roller.hierarchies)
     if bits > BITS or int(frequencies.rows.sum()) >= 1 << 31:
@@ -287,12 +301,13 @@ def _packing(top: Levels) -> tuple[list[int], int]:
     return shift, guards
 
 
-def _needed(rules: Rules, judged: Ints) -> tuple[int, int]:
-    """The judged column of which every group needs the most different values, and how many; 1 where nothing is known.
+def _needed(rules: Rules, judged: Ints) -> tuple[int, int, int]:
+    """The judged column of which every group needs the most different values, how many, and its missing value.
 
-    Sets of values are 63 bits, so columns with more values are passed over.
+    1 where nothing is known, and -1 where nothing is missing. Sets of values are 63 bits, so columns with more values
+    are passed over.
     """
-    best = (0, 1)
+    best = (0, 1, -1)
     for r in range(rules.rule.shape[1]):
         kind, column, p, q, l = (int(rules.rule[row, r]) for row in (KIND, 1, P, Q, L))
         if kind not in (DISTINCT, ENTROPY, LARGEST, RECURSIVE) or int(judged[column].max()) >= 63:
@@ -306,7 +321,7 @@ def _needed(rules: Rules, judged: Ints) -> tuple[int, int]:
             need = -(-q // p)
         elif kind == RECURSIVE:
             need = l
-        best = max(best, (column, need), key=lambda found: found[1])
+        best = max(best, (column, need, int(rules.rule[UNKNOWN, r])), key=lambda found: found[1])
     return best
 
 

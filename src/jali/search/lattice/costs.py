@@ -63,11 +63,10 @@ class Costing:
         self._masks = [column.mask(table.domain) for column in table.quasi]  # (column): the values of the domain
         self._maps = [hierarchy.maps for hierarchy in self._hierarchies]
 
-    @cached_property
+    @property
     def entropy_term(self) -> float:
         """Σ F log F over the table's own cells."""
-        share = _merged_weight(self.table) / self.total
-        return float(np.sum(share * np.log(share)))
+        return self.table.frequencies.entropy_term
 
     @cached_property
     def sizes(self) -> list[list[Floats]]:
@@ -78,7 +77,7 @@ class Costing:
         ]
 
     @cached_property
-    def _log_areas(self) -> list[list[Floats]]:
+    def log_areas(self) -> list[list[Floats]]:
         """The logarithm of the values under each node, weighed: (column, level); nodes without values have no group."""
         weights = self.weights or [1.0] * len(self.sizes)
         return [[w * np.log(np.maximum(size, 1.0)) for size in own] for w, own in zip(weights, self.sizes, strict=True)]
@@ -88,7 +87,7 @@ class Costing:
         """The mean over the rows of the logarithm of the values under their nodes: (column, level)."""
         return [
             [float((weight / self.total) @ logs[nodes]) for logs, nodes in zip(own, maps, strict=True)]
-            for weight, own, maps in zip(self._by_code(weights=True), self._log_areas, self._maps, strict=True)
+            for weight, own, maps in zip(self._by_code(weights=True), self.log_areas, self._maps, strict=True)
         ]
 
     @cached_property
@@ -104,13 +103,17 @@ class Costing:
     @property
     def log_domain(self) -> float:
         """The logarithm of the number of points of the domain."""
-        return sum(float(logs[-1][0]) for logs in self._log_areas)
+        return sum(float(logs[-1][0]) for logs in self.log_areas)
 
     def _by_code(self, *, weights: bool) -> list[Floats]:
         """The weight, or the rows, of each value of each column."""
         frequencies, codes = self.table.frequencies, self.table.frequencies.codes
-        amount = frequencies.weight if weights else frequencies.rows
-        by_combination = added(frequencies.combination, amount, len(codes))
+        if not weights or self.table.weight is None:
+            every = [np.zeros(len(mask)) for mask in self._masks]
+            for amount, rows in zip(every, frequencies.rows_by_code, strict=True):
+                amount[: len(rows)] = rows
+            return every
+        by_combination = added(frequencies.combination, frequencies.weight, len(codes))
         return [added(codes[:, at], by_combination, len(mask)) for at, mask in enumerate(self._masks)]
 
     def log_area(self, tally: Tally) -> Floats:
@@ -118,7 +121,7 @@ class Costing:
         result = np.zeros(tally.groups)
         for column, level in enumerate(tally.levels):
             if level:
-                result += self._log_areas[column][level][tally.codes[column]]
+                result += self.log_areas[column][level][tally.codes[column]]
         return result
 
     def prices(self, tally: Tally, hidden: Bools) -> Costs:
@@ -240,17 +243,6 @@ class Costing:
             covered = np.where(hidden, sizes[-1][0], sizes[level][tally.codes[column]])
             result.append(covered_share(tally.rows, covered, int(sizes[-1][0])))
         return result
-
-
-def _merged_weight(table: Table) -> Floats:
-    """The weight of each distinct combination × sensitive value (persons merged)."""
-    frequencies = table.frequencies
-    if frequencies.person is None:
-        return frequencies.weight[frequencies.weight > 0]
-    cell = frequencies.combination * len(frequencies.joint) + frequencies.value
-    _, index = np.unique(cell, return_inverse=True)
-    weight = added(index, frequencies.weight)
-    return weight[weight > 0]
 
 
 @dataclass(frozen=True)

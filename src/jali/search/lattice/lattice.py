@@ -172,8 +172,8 @@ class Lattice:
         budget = int(suppress * self.table.rows)
         weighted = metric == "kl" and self.table.weight is not None
         costing, kernels = self.costing, self._compiled
-        if importance is not None:  # which the kernels do not know
-            costing, kernels = Costing(self.table, self.roller.hierarchies, importance=importance), None
+        if importance is not None:
+            costing = Costing(self.table, self.roller.hierarchies, importance=importance)
         if budget == 0 and self.monotone and not weighted:
             nodes = self.minimal()
             if kernels is not None:
@@ -183,17 +183,19 @@ class Lattice:
             return node, np.zeros(groups, dtype=bool)
         if kernels is None or weighted:
             return self._best_first(costing, metric, budget)
-        return self._best_compiled(kernels, metric, budget)
+        return self._best_compiled(kernels, costing, metric, budget)
 
-    def _best_compiled(self, kernels: CompiledLattice, metric: Metric, budget: int) -> tuple[Levels, Bools]:
+    def _best_compiled(
+        self, kernels: CompiledLattice, costing: Costing, metric: Metric, budget: int
+    ) -> tuple[Levels, Bools]:
         """The same as `_best_first`; kernels find the nodes that may be the best, which are priced again here."""
 
         def ask(node: Levels) -> tuple[float, int] | None:
-            found = self._ranked(self.costing, metric, node, budget)
+            found = self._ranked(costing, metric, node, budget)
             return None if found is None else found[0][:2]
 
-        nodes = kernels.best(self.costing, metric, budget, ask, self._heard)
-        ranked = [self._ranked(self.costing, metric, node, budget) for node in nodes]
+        nodes = kernels.best(costing, metric, budget, ask, self._heard)
+        ranked = [self._ranked(costing, metric, node, budget) for node in nodes]
         best = min((found for found in ranked if found is not None), key=lambda found: found[0], default=None)
         if best is None:
             raise self._none_holds(budget)

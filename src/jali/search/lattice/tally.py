@@ -68,10 +68,9 @@ class Roller:
     def bottom(self) -> Tally:
         """The finest node: the table's own combinations."""
         f = self.frequencies
-        rows = added(f.combination, f.rows, f.combinations).astype(np.int64)
         codes = tuple(np.ascontiguousarray(f.codes[:, i]) for i in range(f.codes.shape[1]))
         zero = tuple(0 for _ in self.hierarchies)
-        return Tally(zero, codes, rows, f.combination, f.value, f.people, f.rows, f.weight, f.person)
+        return Tally(zero, codes, f.sizes, f.combination, f.value, f.people, f.rows, f.weight, f.person)
 
     @property
     def whole(self) -> Counts:

@@ -1,0 +1,206 @@
+"""Databases: DuckDB and SQLite files and Postgres, asked in SQL of our own; names are quoted, values are parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+
+from jali.errors import InputError, nearest_hidden
+from jali.sources.engines.base import (
+    NO_RECODING,
+    PEOPLE,
+    PROFILE,
+    ROWS,
+    Combinations,
+    Recoding,
+    in_order,
+    profiles_in,
+    quoted,
+    refuse_nobody,
+)
+from jali.sources.engines.locations import Location
+
+Kind = Literal["text", "integer", "real", "boolean", "date", "timestamp", "decimal", "other"]
+"""What a column of a database holds."""
+Names = tuple[str, ...]  # of a table: its schema, where it has one, and its own
+ARROW: dict[Kind, pa.DataType] = {
+    "text": pa.string(), "integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}  # fmt: skip
+
+
+def of_table(names: Names) -> str:
+    """A table's name as SQL takes it."""
+    return ".".join(map(quoted, names))
+
+
+@dataclass(frozen=True)
+class Database(ABC):
+    """An open connection, in one transaction. Subclasses know what their database calls things."""
+
+    connection: Any
+    shown: str
+    types: ClassVar[Mapping[Kind, str]]
+    joined: ClassVar[str]  # the texts of a group as one
+    document: ClassVar[str]  # the type of a JSON text
+    longest: ClassVar[int] = 1 << 30  # bytes of a name
+    default: ClassVar[str] = "main"  # the schema of tables that are named without one
+
+    def ask(self, question: str, values: Sequence[Any] = (), kinds: Sequence[Kind] = ()) -> pa.Table:
+        """The answer to a query, column by column, as values of these kinds; columns are called 0, 1, 2 …"""
+        try:
+            return self.answer(question, values, kinds)
+        except MemoryError:
+            raise
+        except pa.ArrowException:  # its words hold values
+            do = "leave the column out, or make a view that shows it as text"
+            raise InputError(f"{self.shown} holds values that jali cannot publish", do=do) from None
+
+    @abstractmethod
+    def answer(self, question: str, values: Sequence[Any], kinds: Sequence[Kind]) -> pa.Table:
+        """What `ask` gives."""
+
+    @abstractmethod
+    def tables(self) -> list[Names]:
+        """The schema and the name of every table and view."""
+
+    @abstractmethod
+    def columns(self, names: Names) -> dict[str, Kind]:
+        """The columns of a table, and what each holds."""
+
+    @abstractmethod
+    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+        """Values and nodes as a table `value`, `node`, and its parameters; so many others stand before them."""
+
+    @abstractmethod
+    def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
+        """Insert rows into a table."""
+
+    @abstractmethod
+    def repeat(self, source: Names, target: Names, columns: int) -> None:
+        """Insert each row of a table c0, c1, …, n into another n times, all in a random order."""
+
+    def run(self, command: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement."""
+        self.connection.execute(command, list(values))
+
+    def expression(self, name: str, kind: Kind) -> str:
+        """A column as it is asked for."""
+        return f"t.{quoted(name)}"
+
+    def named(self, name: str) -> Names | None:
+        """The table or view of a name, "patients" or "clinic.patients"; None where there is none."""
+        every = self.tables()
+        schema, _, own = name.partition(".")
+        for wanted in ((self.default, name), (schema, own)):
+            if wanted in every:
+                return wanted
+        return None
+
+    def chosen(self, name: str | None) -> Names:
+        """The table that is named, or the only one."""
+        known = [own if schema == self.default else f"{schema}.{own}" for schema, own in self.tables()]
+        if name is None and len(known) == 1:
+            name = known[0]
+        if name is None:
+            do = f"name one of them: {', '.join(known[:20])}" if known else "name another database"
+            raise InputError(f"{self.shown} has {len(known)} tables", do=do)
+        found = self.named(name)
+        if found is None:
+            raise InputError(f'no table "{name}" in {self.shown}', do=nearest_hidden(name, known))
+        return found
+
+    def target(self, name: str) -> Names:
+        """Where a new table of a name goes."""
+        schema, _, own = name.partition(".")
+        known = {schema for schema, _ in self.tables()} | self.schemas()
+        return (schema, own) if own and schema in known else (self.default, name)
+
+    def schemas(self) -> set[str]:
+        """The schemas that tables can be made in."""
+        return set()
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """One table of a database that counts its own rows."""
+
+    database: Database
+    names: Names
+
+    @property
+    def header(self) -> list[str]:
+        """The names of its columns."""
+        return list(self.database.columns(self.names))
+
+    def count(
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
+    ) -> Combinations:
+        """The distinct combinations with their rows, person by person where somebody has several."""
+        known, db = self.database.columns(self.names), self.database
+        for name in (*columns, *([] if person is None else [person])):
+            if known[name] == "other":
+                do = "leave it out, or make a view that shows it as text"
+                raise InputError(f'column "{name}" of {db.shown} holds values that jali cannot publish', do=do)
+        kinds: list[Kind] = ["integer" if name in recoded else known[name] for name in columns]
+        rows, values = self._rows(columns, known, person, recoded)
+        keys = ", ".join(f"c{at}" for at in range(len(columns)))
+        if person is None or not self._has_repeated(rows, values, person):
+            answer = db.ask(f"{rows} SELECT {keys}, count(*) FROM r GROUP BY {keys}", values, [*kinds, "integer"])
+            return in_order(answer.rename_columns([*columns, ROWS]), columns)
+        numbered = f"{rows}, s AS (SELECT dense_rank() OVER (ORDER BY {keys}) AS place, r.* FROM r)"
+        places = db.ask(f"{numbered} SELECT DISTINCT place, {keys} FROM s", values, ["integer", *kinds])
+        one = f"{as_text(db, 'place')} || ':' || {as_text(db, 'n')}"
+        profiles = f"""{numbered},
+          e AS (SELECT p, place, count(*) AS n FROM s GROUP BY p, place),
+          o AS (SELECT p, {one} AS one FROM e ORDER BY p, place),
+          f AS (SELECT p, {db.joined}(one, ',') AS profile FROM o GROUP BY p)
+          SELECT profile, count(*) FROM f GROUP BY profile"""
+        answer = db.ask(profiles, values, ["text", "integer"]).rename_columns([PROFILE, PEOPLE])
+        return profiles_in(places.rename_columns([PROFILE, *columns]), columns, answer).each()
+
+    def _rows(
+        self, columns: Sequence[str], known: Mapping[str, Kind], person: str | None, recoded: Mapping[str, Recoding]
+    ) -> tuple[str, list[Any]]:
+        """WITH r AS (…): what is counted, under names of ours, and its parameters."""
+        asked: list[str] = []
+        joins: list[str] = []
+        values: list[Any] = []
+        for at, name in enumerate(columns):
+            own_value = self.database.expression(name, known[name])
+            if name in recoded:
+                nodes, own = self.database.nodes(recoded[name], at, len(values))
+                joins.append(f"LEFT JOIN {nodes} AS m{at} ON {own_value} = m{at}.value")
+                values += own
+            asked.append(f"m{at}.node AS c{at}" if name in recoded else f"{own_value} AS c{at}")
+        asked += [] if person is None else [f"{self.database.expression(person, known[person])} AS p"]
+        return f"WITH r AS (SELECT {', '.join(asked)} FROM {of_table(self.names)} AS t {' '.join(joins)})", values
+
+    def _has_repeated(self, rows: str, values: list[Any], person: str) -> bool:
+        """Whether somebody has several rows; an InputError where a row is nobody's."""
+        nobody = f"p IS NULL OR {as_text(self.database, 'p')} = ''"
+        question = f"""{rows}, e AS (SELECT p, count(*) AS n FROM r GROUP BY p)
+          SELECT coalesce(sum(CASE WHEN {nobody} THEN n ELSE 0 END), 0), coalesce(max(n), 0) FROM e"""
+        nobodys, most = (
+            column[0].as_py() for column in self.database.ask(question, values, ["integer", "integer"]).columns
+        )
+        refuse_nobody(person, nobodys)
+        return bool(most > 1)
+
+
+def as_text(database: Database, expression: str) -> str:
+    return f"CAST({expression} AS {database.types['text']})"
+
+
+def refused(location: Location, why: str, do: str = "look at the database, and try again") -> InputError:
+    """What a database says, without its words: they could hold values."""
+    return InputError(f"{location.shown} cannot be used", got=why, do=do)
+
+
+def missing(package: str, extra: str) -> InputError:
+    """What to say where a package is not installed."""
+    return InputError(f"{package} is not installed", do=f"pip install 'jali[{extra}]'")

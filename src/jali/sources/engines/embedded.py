@@ -1,0 +1,237 @@
+"""DuckDB and SQLite files, and what opens a database of any kind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from jali.errors import InputError
+from jali.sources.engines.base import Recoding, quoted
+from jali.sources.engines.databases import ARROW, Database, Kind, Names, as_text, missing, of_table, refused
+from jali.sources.engines.locations import Location
+
+# -- DuckDB ---------------------------------------------------------------------------------------------------------
+
+
+class DuckDB(Database):
+    """A DuckDB file."""
+
+    types: ClassVar = {
+        "text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE",
+        "timestamp": "TIMESTAMP",
+    }  # fmt: skip
+    joined: ClassVar = "string_agg"
+    document: ClassVar = "JSON"
+
+    def answer(self, question: str, values: Sequence[Any], kinds: Sequence[Kind]) -> pa.Table:
+        """DuckDB answers in Arrow."""
+        answer = self.connection.sql(question, params=list(values)).to_arrow_table()
+        pairs = zip(answer.columns, kinds, strict=True)
+        made = [column.cast(ARROW[kind]) if kind == "integer" else _wide(column) for column, kind in pairs]
+        return pa.table(made, names=[str(at) for at in range(len(made))])
+
+    def tables(self) -> list[Names]:
+        """Tables and views."""
+        asked = (
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = current_database()"
+        )
+        return [tuple(row) for row in self.connection.execute(f"{asked} ORDER BY 1, 2").fetchall()]
+
+    def schemas(self) -> set[str]:
+        """The schemas of this file."""
+        asked = "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = current_database()"
+        return {row[0] for row in self.connection.execute(asked).fetchall()}
+
+    def columns(self, names: Names) -> dict[str, Kind]:
+        """By the types that DuckDB tells; UUIDs are texts."""
+        told = self.connection.execute(f"DESCRIBE SELECT * FROM {of_table(names)}").fetchall()
+        return {row[0]: _duckdb_kind(str(row[1]).upper()) for row in told}
+
+    def expression(self, name: str, kind: Kind) -> str:
+        """Texts of any type as such, each apart from all others, whatever order the column was declared with."""
+        return f"{as_text(self, f't.{quoted(name)}')} COLLATE C" if kind == "text" else f"t.{quoted(name)}"
+
+    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+        """An Arrow table that DuckDB reads where it is."""
+        table = pa.table({"value": recoding.values, "node": pa.array(recoding.nodes)})
+        self.connection.register(f"jali_nodes_{at}", table)
+        return f"jali_nodes_{at}", []
+
+    def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
+        """From Arrow, without a copy."""
+        self.connection.register("jali_rows", table)
+        self.connection.execute(f"INSERT INTO {of_table(names)} SELECT * FROM jali_rows")
+        self.connection.unregister("jali_rows")
+
+    def repeat(self, source: Names, target: Names, columns: int) -> None:
+        """Each row as often as a range is long."""
+        keys = ", ".join(f"c{at}" for at in range(columns))
+        repeated = f"SELECT {keys}, unnest(range(n)) FROM {of_table(source)}"
+        self.run(f"INSERT INTO {of_table(target)} SELECT {keys} FROM ({repeated}) ORDER BY random()")
+
+
+def _wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers that may be too large for 64 bits with a sign as decimals."""
+    return column.cast(pa.decimal128(20)) if column.type == pa.uint64() else column
+
+
+def _duckdb_kind(told: str) -> Kind:
+    nested = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL", "TIME WITH")
+    if told.endswith("]") or told.startswith((*nested, "UHUGEINT")):  # whose largest numbers no decimal of Arrow holds
+        return "other"
+    if told.startswith(("DECIMAL", "HUGEINT", "UBIGINT", "TIMESTAMP")):
+        return "timestamp" if told.startswith("TIMESTAMP") else "decimal"
+    known: dict[str, Kind] = {"DATE": "date", "BOOLEAN": "boolean", "DOUBLE": "real", "FLOAT": "real", "TIME": "other"}
+    return known.get(told, "integer" if told.endswith("INT") or told == "INTEGER" else "text")
+
+
+# -- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+class SQLite(Database):
+    """An SQLite file, whose columns hold what was put into them, whatever they were declared as."""
+
+    types: ClassVar = {
+        "text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "BOOLEAN", "date": "DATE",
+        "timestamp": "TIMESTAMP",
+    }  # fmt: skip
+    joined: ClassVar = "group_concat"
+    document: ClassVar = "TEXT"
+
+    def answer(self, question: str, values: Sequence[Any], kinds: Sequence[Kind]) -> pa.Table:
+        """Values as what the column was declared, where they fit that, else as Arrow finds them, else as texts."""
+        rows = self.connection.execute(question, list(values)).fetchall()
+        columns = [_sqlite_column([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
+        return pa.table(columns, names=[str(at) for at in range(len(columns))])
+
+    def tables(self) -> list[Names]:
+        """Tables and views."""
+        asked = (
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+        )
+        return [(self.default, row[0]) for row in self.connection.execute(f"{asked} ORDER BY 1").fetchall()]
+
+    def columns(self, names: Names) -> dict[str, Kind]:
+        """By what they were declared as."""
+        told = self.connection.execute("SELECT name, type FROM pragma_table_info(?)", [names[-1]]).fetchall()
+        return {name: _sqlite_kind(str(declared).upper()) for name, declared in told}
+
+    def expression(self, name: str, kind: Kind) -> str:
+        """Each text apart from all others, whatever order the column was declared with."""
+        return f"t.{quoted(name)} COLLATE BINARY"
+
+    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+        """Two lists in JSON, side by side."""
+        known = [_as_sqlite(value) for value in recoding.values.to_pylist()]
+        both = "json_each(?) AS v JOIN json_each(?) AS n ON v.key = n.key"
+        lists = [json.dumps(known), json.dumps(recoding.nodes.tolist())]
+        return f"(SELECT v.value AS value, n.value AS node FROM {both})", lists
+
+    def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
+        """Batch by batch."""
+        marks = ", ".join("?" * table.num_columns)
+        for batch in table.to_batches(max_chunksize=1 << 14):
+            columns = [[_as_sqlite(value) for value in column.to_pylist()] for column in batch.columns]
+            self.connection.executemany(f"INSERT INTO {of_table(names)} VALUES ({marks})", zip(*columns, strict=True))
+
+    def repeat(self, source: Names, target: Names, columns: int) -> None:
+        """Count each row down."""
+        keys = ", ".join(f"c{at}" for at in range(columns))
+        more = f"""WITH RECURSIVE more(i, n) AS (
+          SELECT rowid, n FROM {of_table(source)} WHERE n > 0 UNION ALL SELECT i, n - 1 FROM more WHERE n > 1)"""
+        drawn = f"SELECT {keys} FROM more JOIN {of_table(source)} AS s ON s.rowid = more.i ORDER BY random()"
+        self.run(f"{more} INSERT INTO {of_table(target)} {drawn}")
+
+
+def _sqlite_kind(declared: str) -> Kind:
+    if "BOOL" in declared:
+        return "boolean"
+    if "TIMESTAMP" in declared or "DATETIME" in declared:
+        return "timestamp"
+    return "date" if declared == "DATE" else "text" if "CHAR" in declared or "TEXT" in declared else "real"
+
+
+def _sqlite_column(values: list[Any], kind: Kind) -> pa.Array:
+    """The values in the type that the column was declared with, else in one that holds them all, else as texts."""
+    with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+        if kind == "boolean" and {*values} <= {0, 1, None}:
+            return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
+        if kind in ("date", "timestamp"):
+            read = date.fromisoformat if kind == "date" else datetime.fromisoformat
+            return pa.array([None if value is None else read(value) for value in values], ARROW[kind])
+        return pa.array(values, ARROW[kind] if kind in ("text", "integer") else None)
+    if any(isinstance(value, bytes) for value in values):
+        raise InputError("a column holds bytes, which jali cannot publish", do="leave it out")
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _as_sqlite(value: Any) -> Any:
+    """A value as SQLite keeps it: dates are texts."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+# -- opening --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def opened(location: Location, *, writes: bool = False) -> Iterator[Database]:
+    """A connection in one transaction, which is kept only if it `writes` and the block ends well."""
+    match location.scheme:
+        case "duckdb":
+            own = _duckdb(location, writes)
+        case "sqlite":
+            own = _sqlite(location, writes)
+        case _:
+            from jali.sources.engines.postgres import postgres
+
+            own = postgres(location, writes)
+    with own as database:
+        yield database
+
+
+@contextlib.contextmanager
+def _duckdb(location: Location, writes: bool) -> Iterator[Database]:
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise missing("duckdb", "duckdb") from None
+    try:
+        # A view of an input may name any file of this machine: only the database itself is read.
+        own: Any = {} if writes else {"enable_external_access": False}
+        with duckdb.connect(location.place, read_only=not writes, config=own) as connection:
+            connection.execute("BEGIN")
+            yield DuckDB(connection, location.shown)
+            connection.execute("COMMIT" if writes else "ROLLBACK")
+    except duckdb.OutOfMemoryException:
+        raise MemoryError(f"there is not enough memory for {location.shown}") from None
+    except duckdb.Error as problem:
+        held = "lock" in str(problem) and isinstance(problem, duckdb.IOException)
+        raise refused(location, "in use by another process" if held else type(problem).__name__) from None
+
+
+@contextlib.contextmanager
+def _sqlite(location: Location, writes: bool) -> Iterator[Database]:
+    address = f"{Path(location.place).absolute().as_uri()}?mode={'rwc' if writes else 'ro'}"
+    connection = None
+    try:
+        connection = sqlite3.connect(address, uri=True, isolation_level=None)
+        connection.execute("PRAGMA synchronous = FULL" if writes else "PRAGMA query_only = 1")
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        yield SQLite(connection, location.shown)
+        connection.execute("COMMIT" if writes else "ROLLBACK")
+    except sqlite3.Error as problem:
+        raise refused(location, getattr(problem, "sqlite_errorname", type(problem).__name__)) from None
+    finally:
+        if connection is not None:
+            connection.close()  # what was not committed is gone

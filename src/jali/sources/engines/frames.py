@@ -1,0 +1,180 @@
+"""Lazy frames: DuckDB relations, Polars, Ibis and Spark count their own rows, asked through narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from jali.sources.engines.base import (
+    NO_RECODING,
+    PEOPLE,
+    PERSON,
+    PROFILE,
+    ROWS,
+    Combinations,
+    Recoding,
+    in_order,
+    profiles_in,
+    profiles_of,
+    quoted,
+    refuse_nobody,
+)
+
+
+@dataclass(frozen=True)
+class LazyFrame:
+    """A lazy frame of any library that narwhals knows."""
+
+    frame: nw.LazyFrame[Any]
+
+    @property
+    def library(self) -> str:
+        """Which library it is of: "duckdb", "polars", "ibis", "pyspark" …"""
+        return str(self.frame.implementation.name).lower().removesuffix("_connect")
+
+    @property
+    def header(self) -> list[str]:
+        """The names of its columns."""
+        return list(self.frame.collect_schema().names())
+
+    def count(
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
+    ) -> Combinations:
+        """The distinct combinations with their rows, person by person where somebody has several."""
+        names = list(columns)
+        frame = self.frame.select([*names, *([] if person is None else [nw.col(person).alias(PERSON)])])
+        for name, recoding in recoded.items():
+            frame = self._recoded(frame, name, recoding)
+        if person is None or not self._has_repeated(frame, person):
+            return in_order(_counted(frame.select(names), names), names)
+        if self.library in _PROFILES:
+            return _PROFILES[self.library](frame.to_native(), names)
+        every = [*names, PERSON]
+        return in_order(_counted(frame, every), names, PERSON)
+
+    @staticmethod
+    def _has_repeated(frame: nw.LazyFrame[Any], person: str) -> bool:
+        """Whether somebody has several rows; an InputError where a row is nobody's."""
+        own = nw.col(PERSON)
+        nobody = own.is_null()
+        if frame.collect_schema()[PERSON] == nw.String:
+            nobody = nobody | (own == "")
+        asked = (
+            frame.select(nobody.alias("n"), own).group_by("n", PERSON, drop_null_keys=False).agg(nw.len().alias("r"))
+        )
+        found = asked.select(
+            nw.col("r").max().alias("most"),
+            nw.when(nw.col("n")).then(nw.col("r")).otherwise(nw.lit(0)).sum().alias("nobody"),
+        )
+        answer = found.collect("pyarrow").to_arrow().to_pylist()[0]
+        refuse_nobody(person, int(answer["nobody"] or 0))
+        return int(answer["most"] or 0) > 1
+
+    def _recoded(self, frame: nw.LazyFrame[Any], name: str, recoding: Recoding) -> nw.LazyFrame[Any]:
+        """The frame with the nodes of a column's values in their place, by a join."""
+        value, node = f"{PROFILE} {name}", f"{ROWS} {name}"
+        nodes = pa.table({value: recoding.values, node: pa.array(recoding.nodes)})
+        names = list(frame.collect_schema().names())
+        joined = frame.join(nw.from_native(_NODES[self.library](frame.to_native(), nodes)).lazy(),
+                            left_on=name, right_on=value, how="left")  # fmt: skip
+        return joined.select(*(nw.col(node).alias(name) if each == name else nw.col(each) for each in names))
+
+
+def _counted(frame: nw.LazyFrame[Any], names: list[str]) -> pa.Table:
+    counted = frame.group_by(names, drop_null_keys=False).agg(nw.len().alias(ROWS))
+    return counted.collect("pyarrow").to_arrow()
+
+
+# -- a table of ours in the hands of an engine ----------------------------------------------------------------------
+
+
+def _in_duckdb(relation: Any, nodes: pa.Table) -> Any:
+    return relation.query("jali_rows", "SELECT * FROM nodes")  # which DuckDB finds by its name
+
+
+def _in_polars(frame: Any, nodes: pa.Table) -> Any:
+    import polars as pl
+
+    return pl.from_arrow(nodes).lazy()  # type: ignore[union-attr]
+
+
+def _in_spark(frame: Any, nodes: pa.Table) -> Any:
+    from pyspark.sql import functions as f
+
+    return f.broadcast(frame.sparkSession.createDataFrame(nodes))
+
+
+def _in_ibis(table: Any, nodes: pa.Table) -> Any:
+    import ibis
+
+    return ibis.memtable(nodes)
+
+
+_NODES: dict[str, Callable[[Any, pa.Table], Any]] = {
+    "duckdb": _in_duckdb, "polars": _in_polars, "pyspark": _in_spark, "ibis": _in_ibis,
+}  # fmt: skip
+
+
+# -- people: what each person has, and how many people have the same -------------------------------------------------
+
+
+def _duckdb_profiles(relation: Any, names: list[str]) -> Combinations:
+    fields = ", ".join(f"c{at} := {quoted(name)}" for at, name in enumerate(names))
+    columns = ", ".join(map(quoted, names))
+    answer = relation.query(
+        "jali_rows",
+        f"""SELECT profile AS {quoted(PROFILE)}, count(*) AS {quoted(PEOPLE)} FROM (
+          SELECT list_sort(list(struct_pack({fields}, n := jali_n))) AS profile FROM (
+            SELECT {quoted(PERSON)}, {columns}, count(*) AS jali_n FROM jali_rows GROUP BY {quoted(PERSON)}, {columns}
+          ) GROUP BY {quoted(PERSON)}
+        ) GROUP BY profile""",
+    )
+    return profiles_of(answer.to_arrow_table(), names).each()
+
+
+def _polars_profiles(frame: Any, names: list[str]) -> Combinations:
+    import polars as pl
+
+    fields = [pl.col(name).alias(f"c{at}") for at, name in enumerate(names)]
+    each = frame.group_by(PERSON, *names).agg(pl.len().alias(ROWS))
+    profile = pl.struct([*fields, pl.col(ROWS).alias("n")]).sort().alias(PROFILE)
+    alike = each.group_by(PERSON).agg(profile).group_by(PROFILE).agg(pl.len().alias(PEOPLE))
+    return profiles_of(alike.collect().to_arrow(), names).each()
+
+
+def _spark_profiles(frame: Any, names: list[str]) -> Combinations:
+    from pyspark.sql import functions as f
+
+    renamed = frame.select(f.col(_spark_name(PERSON)).alias("person"), *(
+        f.col(_spark_name(name)).alias(f"c{at}") for at, name in enumerate(names)))  # fmt: skip
+    columns = [f"c{at}" for at in range(len(names))]
+    each = renamed.groupBy("person", *columns).agg(f.count(f.lit(1)).alias("n"))
+    profile = f.array_sort(f.collect_list(f.struct(*columns, "n"))).alias(PROFILE)
+    alike = each.groupBy("person").agg(profile).groupBy(f.col(_spark_name(PROFILE)))
+    return profiles_of(alike.agg(f.count(f.lit(1)).alias(PEOPLE)).toArrow(), names).each()
+
+
+def _spark_name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _ibis_profiles(table: Any, names: list[str]) -> Combinations:
+    """Not every database of Ibis has lists of structures; all can number rows by their rank, and join texts."""
+    import ibis
+
+    numbered = table.mutate(**{PROFILE: ibis.dense_rank().over(order_by=names)})
+    places = numbered.select(PROFILE, *names).distinct().to_pyarrow()
+    each = numbered.group_by([PERSON, PROFILE]).agg(**{ROWS: numbered.count()})
+    each = each.mutate(one=each[PROFILE].cast("string") + ":" + each[ROWS].cast("string"))
+    alike = each.group_by(PERSON).agg(**{PROFILE: each["one"].group_concat(",")})
+    answer = alike.group_by(PROFILE).agg(**{PEOPLE: alike.count()}).to_pyarrow()
+    return profiles_in(places, names, answer).each()
+
+
+_PROFILES: dict[str, Callable[[Any, list[str]], Combinations]] = {
+    "duckdb": _duckdb_profiles, "polars": _polars_profiles, "pyspark": _spark_profiles, "ibis": _ibis_profiles,
+}  # fmt: skip

@@ -1,0 +1,266 @@
+"""The application: its routes, between the guard and the session.
+
+How to add a view. One module in `views/` makes a `View` (its docstring says what of) and one line in
+`views/__init__.py` names it; then it is a step of the navigation. The parts:
+
+- `render(session, query)` returns HTML made with `core/text.py` and `views/view.py`. It reads `session.job` (a copy of
+  the job, as TOML would hold it) and asks for results: `run = session.want("task", **arguments)` gives the run with
+  these arguments, which begins if there is none. `run.result` is None until it is done (or has sent a part):
+  `waiting(run, "Searching …")` stands in its place. The page fetches the view again whenever the job changes or a run
+  ends. `session.find` looks without beginning. `query` is what stands after `?` in `#name?key=value`.
+- An action, `action(session, **arguments)`, changes the job with `session.record("what was done", job)` or begins a
+  task with `session.again("task", …)`. It raises InputError to refuse; the page shows its line. An element does it
+  with `button(…)`, `choice(…)` or the attributes `acting("action", …)`: a button when it is pressed, a field with its
+  `value` when it changes, a form with its fields when it is sent. No JavaScript is needed for any of that.
+- A task, `task(desk, **arguments)`, runs in the worker: lane "long" (searches, one after the other), "look" (one
+  release at a time, beside them) or "quick" (beside both). It takes what it needs from `desk.whole()`,
+  `desk.table(document)`, `desk.release(document)`, passes `on_step=desk.step` on, says what it does with `desk.say`,
+  draws within `with desk.drawing`, sends what can be shown early with `desk.part`, and returns what JSON can hold:
+  figures or HTML, never a whole table. Its arguments are the key of its result: pass the parts of the job that it
+  depends on, not all of it.
+- A view that needs more than that names a module of `static/` as `script`: `attach(root, studio)` is called each time
+  that its HTML was replaced; `studio.act(action, arguments)`, `studio.go(hash)` and `studio.say(text)` are there.
+- Edited hierarchies: `session.opened.keep_text(column, csv)` gives the name to write into the job as `taxonomy`.
+- HTML may use `style` only through `page_part`; the policy of the page forbids styles in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from jali.core.text import Html, element, html_table, joined
+from jali.errors import InputError, JaliError
+from jali.studio.session import Session
+from jali.studio.views import BY_NAME, VIEWS
+from jali.studio.views.view import Action, acting, head, page_part
+
+STATIC = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+TABLES = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".pq",
+    ".xlsx",
+    ".ods",
+    ".dta",
+    ".sav",
+    ".sas7bdat",
+    ".gz",
+    ".zip",
+    ".toml",
+)
+SHARED = ("style.css", "script.js")
+"""Files of the report: its style, and the script that searches and sorts long tables."""
+LISTED = 200
+"""Tables that are listed to choose from; a field takes the name of any other."""
+
+
+def application(session: Session) -> Starlette:
+    """The routes of a session, without the guard."""
+
+    async def shell(request: Request) -> Response:
+        return HTMLResponse(_shell())
+
+    async def static(request: Request) -> Response:
+        return _static(request.path_params["name"])
+
+    async def state(request: Request) -> Response:
+        return JSONResponse(session.to_dict())
+
+    async def view(request: Request) -> Response:
+        name = request.path_params["name"]
+        if session.state is None:
+            return HTMLResponse(await run_in_threadpool(_choosing, session))
+        if name not in BY_NAME:
+            return PlainTextResponse("no such view", status_code=404)
+        try:
+            html = await run_in_threadpool(BY_NAME[name].render, session, request.query_params)
+        except JaliError as problem:
+            html = element("div", element("p", problem), class_="problem", role="alert")
+        return HTMLResponse(html)
+
+    async def act(request: Request) -> Response:
+        arguments = await _arguments(request)
+        try:
+            doing = _action(session, request.path_params["name"], request.path_params["action"])
+            told = await run_in_threadpool(_called, doing, arguments)
+        except JaliError as problem:
+            return JSONResponse({"error": str(problem)}, status_code=422)
+        return JSONResponse({"told": told, "version": session.version})
+
+    async def events(request: Request) -> Response:
+        async def lines() -> AsyncIterator[bytes]:
+            async for news in session.news():
+                yield f"data: {json.dumps(news)}\n\n".encode()
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
+
+    return Starlette(routes=[
+        Route("/", shell),
+        Route("/static/{name}", static),
+        Route("/api/state", state),
+        Route("/api/events", events),
+        Route("/api/views/{name}", view),
+        Route("/api/act/{name}/{action}", act, methods=["POST"]),
+    ])  # fmt: skip
+
+
+async def _arguments(request: Request) -> dict[str, Any]:
+    """The arguments of an action; {} where the body is none."""
+    body = await request.body()
+    try:
+        given = json.loads(body) if body else {}
+        json.dumps(given, ensure_ascii=False).encode()  # halves of characters are no text: they cannot be answered
+    except (ValueError, RecursionError):
+        given = None
+    return given if isinstance(given, dict) else {"": None}
+
+
+def _action(session: Session, name: str, action: str) -> Any:
+    """An action of every view, or of this one."""
+    view = BY_NAME.get(name)
+    known = {**(view.actions if view is not None else {}), **COMMON}
+    if action not in known:
+        raise InputError("the page asked for something that the studio does not know", do="reload the page")
+    return partial(known[action], session)
+
+
+_TYPES: dict[str, type] = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict}
+
+
+def _called(doing: Any, arguments: Mapping[str, Any]) -> Any:
+    """Call an action whose arguments have the names and plain types that its signature says."""
+    known = inspect.signature(doing)
+    try:
+        given = known.bind(**arguments).arguments
+        for name, value in given.items():
+            wanted = _TYPES.get(str(known.parameters[name].annotation).partition("[")[0])
+            if wanted is not None and not isinstance(value, wanted):
+                raise TypeError
+    except TypeError:
+        raise InputError("the page sent something that the studio does not know", do="reload the page") from None
+    return doing(**arguments)
+
+
+def _step(session: Session, *, by: int = 0, at: int | None = None) -> None:
+    session.step(by, at=at)
+
+
+def _again(session: Session, *, number: int) -> None:
+    run = session.runs.get(number)
+    if run is not None:
+        task, arguments = json.loads(run.key)
+        session.again(task, **arguments)
+
+
+def _stop(session: Session, *, number: int) -> None:
+    session.stop(number)
+
+
+def _open(session: Session, *, path: str) -> None:
+    session.open(session.folder.inside(path))
+
+
+COMMON: dict[str, Action] = {"step": _step, "again": _again, "stop": _stop, "open": _open}
+
+
+# -- pages without data ----------------------------------------------------------------------------------------------
+
+
+def _static(name: str) -> Response:
+    """A file of ours: the studio's own, or one that it shares with the report."""
+    kind = STATIC.get(os.path.splitext(name)[1])
+    folder = files("jali.core").joinpath("templates") if name in SHARED else files("jali.studio").joinpath("static")
+    known = {one.name: one for one in folder.iterdir() if one.is_file()}
+    if kind is None or name not in known:
+        return PlainTextResponse("no such file", status_code=404)
+    return Response(known[name].read_bytes(), media_type=kind)
+
+
+def _shell() -> str:
+    """The frame of the page, which holds nothing of the table."""
+    steps = [
+        element("li", element("a", element("span", str(at), class_="number", aria_hidden="true"), view.title,
+                              href=f"#{view.name}", data_script=view.script))
+        for at, view in enumerate(VIEWS, 1)
+    ]  # fmt: skip
+    tools = element(
+        "div",
+        element("button", "↶ Undo", type="button", id="undo", class_="button plain", disabled=""),
+        element("button", "↷ Redo", type="button", id="redo", class_="button plain", disabled=""),
+        element("details", element("summary", "History"), element("ol", id="history"), id="steps", class_="menu"),
+        class_="tools",
+    )  # fmt: skip
+    top = element(
+        "header", element("p", element("strong", "jali"), " studio", class_="brand"),
+        element("p", id="table", class_="table"), tools, class_="top",
+    )  # fmt: skip
+    private = element("p", "Confidential: all of it uses the original table. It stays on this machine.",
+                      class_="confidential")  # fmt: skip
+    progress = element(
+        "div", element("span", id="doing"), element("progress", id="done", max="1", aria_labelledby="doing"),
+        element("button", "Stop", type="button", id="stop", class_="button"), id="progress", hidden="",
+    )  # fmt: skip
+    body = joined([
+        element("a", "To the content", href="#view", class_="skip", id="skip"), top,
+        element("div", element("nav", element("ol", *steps), private, aria_label="Steps", class_="steps"),
+                element("main", element("noscript", "The studio needs JavaScript, its own and nothing else."),
+                        id="view", tabindex="-1"), class_="frame"),
+        element("div", id="message", role="alert", hidden=""),
+        element("p", id="status", role="status", class_="unseen"),
+        progress,
+    ])  # fmt: skip
+    head_ = joined([
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", "jali studio"),
+        element("link", rel="icon", href="/static/icon.svg", type="image/svg+xml"),
+        element("link", rel="stylesheet", href="/static/style.css"),
+        element("link", rel="stylesheet", href="/static/studio.css"),
+        element("script", type="module", src="/static/script.js"),
+        element("script", type="module", src="/static/shell.js"),
+    ])  # fmt: skip
+    page = element("html", element("head", head_), element("body", body, class_="studio"), lang="en")
+    return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _tables(session: Session) -> Iterator[str]:
+    """The tables below the folder, those that lie nearest first; hidden ones and links to elsewhere are left out."""
+    root = session.folder.root
+    for place, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.lower().endswith(TABLES) and not name.startswith("."):
+                yield os.path.relpath(os.path.join(place, name), root)
+
+
+def _choosing(session: Session) -> Html:
+    """The page that asks for a table."""
+    found = sorted(_tables(session), key=lambda name: (name.count(os.sep), name))
+    rows = [
+        (element("button", name, type="button", class_="button plain", **acting("open", path=name)),)
+        for name in found[:LISTED]
+    ]
+    more = f"; {len(found) - LISTED:,} more are not listed" if len(found) > LISTED else ""
+    lead = f"Tables below {session.folder.root}{more}."
+    named = element("input", type="text", name="path", id="path", autocomplete="off")
+    form = element(
+        "form", element("label", element("span", "Or its name", class_="label"), named, class_="entry"),
+        element("p", element("button", "Open", type="submit", class_="button first")), **acting("open"),
+    )  # fmt: skip
+    listed = html_table(("Table",), rows, caption="Choose a table") if rows else element("p", "There are none.")
+    return page_part(joined([head("Open a table", lead), listed, form]))

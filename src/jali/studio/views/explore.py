@@ -1,0 +1,298 @@
+"""The view in which one explores: every method at a range of strengths, and each of these points seen closely."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from jali.core.text import Html, bullets, element, html_table, joined, sentence
+from jali.errors import InputError
+from jali.studio.state import Document, read_by
+from jali.studio.views import look
+from jali.studio.views.look import METHODS, latest, taken
+from jali.studio.views.view import View, acting, button, choice, head, page_part, waiting
+
+if TYPE_CHECKING:
+    from jali.compare.frontier import Frontier
+    from jali.compare.points import Knob, Point
+    from jali.studio.session import Run, Session
+    from jali.studio.worker import Desk
+
+COMPARED = ("lattice", "partition", "recode", "anatomy", "angel", "marginals", "pdf")
+"""The methods as the frontier calls them."""
+DRAWN = 1.0
+"""Seconds between two drawings of a frontier that grows."""
+
+
+def explored(job: Mapping[str, Any]) -> Document:
+    """What a comparison depends on in a job: not its method, and nothing that taking a point chose."""
+    document = {k: deepcopy(v) for k, v in job.items() if k not in ("method", "output", "policy", "private", "conceal")}
+    asked = any(job.get(name, {}).get("transparent") is True for name in METHODS)
+    if asked:  # of one method in the job: here every method has its transparent form beside it
+        document["frontier"] = {"transparent": "prefer", **document.get("frontier", {})}
+    for name in METHODS:
+        kept = {key: value for key, value in document.pop(name, {}).items() if not _was_chosen(key, value)}
+        document |= {name: kept} if kept else {}
+    return document
+
+
+def _was_chosen(key: str, value: object) -> bool:
+    """Whether an option of a method is one that taking a point writes: the next comparison chooses it anew."""
+    return key in ("levels", "buckets", "transparent") or (key, value) == ("show", "pdf")
+
+
+# -- the task --------------------------------------------------------------------------------------------------------
+
+
+def explore(desk: Desk, document: Document) -> dict[str, Any]:
+    """Compare all methods; each point is shown when it is known, and kept for the next comparison."""
+    from jali.compare.points import Cache, knob
+
+    job = desk.job(document)
+    desk.say("Reading the table")
+    table = desk.table(document)
+    turned = knob(job.requirement, job.compare.get("vary"))
+    known = desk.kept("points", read_by(document), lambda: Cache(None))
+    desk.say("Comparing methods")
+    last = {"at": 0.0, "charts": ""}
+
+    def show(found: Frontier, *, over: bool = False) -> dict[str, Any]:
+        if over or time.monotonic() - last["at"] > DRAWN:  # type: ignore[operator]
+            with desk.drawing:
+                last["charts"] = joined(_charts(found))
+            last["at"] = time.monotonic()
+        return _told(found, turned, document) | {"charts": last["charts"], "over": over}
+
+    made = job.frontier(table, on_step=desk.step, resume=known, on_point=lambda found: desk.part(show(found)))
+    return show(made, over=True)
+
+
+def _charts(found: Frontier) -> list[Html]:
+    from jali.compare.page import figures
+
+    return [element("div", figure, class_="marks", data_go="#explore?point=") for figure in figures(found)]
+
+
+def _told(found: Frontier, turned: Knob, document: Document) -> dict[str, Any]:
+    """The points, what each would write into the job, and what the comparison says."""
+    from jali.compare.page import reasons
+    from jali.compare.points import knobs
+
+    return {
+        "points": [_point(found, point, turned, document) for point in found.points],
+        "reasons": list(reasons(found)) if found.at_asked else [],
+        "varied": turned.parameter, "vary": turned.names[1], "asked": str(found.asked),
+        "could_vary": [one.names for one in knobs(turned.requirement)],
+    }  # fmt: skip
+
+
+def _point(found: Frontier, point: Point, turned: Knob, document: Document) -> dict[str, Any]:
+    from jali.compare.methods import METHODS as ABOUT
+    from jali.compare.page import cells
+
+    kl, error, meets, withstands, seconds = cells(point)
+    told: dict[str, Any] = {
+        "name": point.name, "label": f"{point.label}, {turned.parameter} = {point.strength}", "method": point.label,
+        "about": ABOUT[point.method].about, "strength": str(point.strength), "kl": kl, "error": error, "meets": meets,
+        "transparent": withstands, "seconds": seconds, "verdict": point.verdict, "reason": point.reason,
+        "recommended": point is found.recommended, "sense": [[p.principle, p.met, p.sense] for p in point.parts],
+    }  # fmt: skip
+    if point.reason is None:
+        required = turned.at(point.strength)
+        call = found.call(point, required)
+        principles = deepcopy(document["principles"])
+        own = principles[turned.place]
+        own.get("principle", own)[turned.parameter] = point.to_dict()["strength"]
+        kept = [given for given, principle in zip(principles, required, strict=True) if principle in call.kept]
+        told["call"] = {"method": call.method, "options": dict(call.options), "principles": kept}
+        told["lost"] = [repr(principle) for principle in required if principle not in call.kept]
+    return told
+
+
+# -- actions ---------------------------------------------------------------------------------------------------------
+
+
+def compare(session: Session) -> None:
+    """Begin to compare all methods."""
+    problem = session.opened.problem()
+    if problem:
+        raise InputError(problem)
+    session.again("explore", document=explored(session.job))
+
+
+def vary(session: Session, *, value: str) -> None:
+    """Vary another parameter of the promises."""
+    job = session.job
+    session.record(f"explore: vary {value}", job | {"frontier": {**job.get("frontier", {}), "vary": value}})
+
+
+def choose(session: Session, *, method: str, value: bool) -> None:
+    """Compare with a method, or without it."""
+    job = session.job
+    now = job.get("frontier", {}).get("methods", list(COMPARED))
+    chosen = [name for name in COMPARED if (value if name == method else name in now)]
+    if method not in COMPARED or not chosen:
+        raise InputError("no method is left to compare", do="choose at least one")
+    rest = {key: given for key, given in job.get("frontier", {}).items() if key != "methods"}
+    rest |= {"methods": chosen} if len(chosen) < len(COMPARED) else {}
+    job = {key: given for key, given in job.items() if key != "frontier"} | ({"frontier": rest} if rest else {})
+    session.record(f"explore: {'with' if value else 'without'} {method}", job)
+
+
+def take(session: Session, *, point: str) -> None:
+    """Write the method and the promise of a point into the job."""
+    found = point_of(session, point)
+    session.record(f"take {found['label']}", taken(session, found))
+
+
+def take_node(session: Session, *, point: str, levels: dict[str, Any]) -> None:
+    """Write the levels of a node into the job, with the promise of the point whose lattice it is in."""
+    found = point_of(session, point)
+    job = taken(session, found)
+    known = {str(name) for name in job["quasi"]} == set(levels)
+    if not known or not all(type(level) is int for level in levels.values()) or job["method"] != METHODS[0]:
+        raise InputError("the page sent something that the studio does not know", do="reload the page")
+    job[METHODS[0]] = {**job.get(METHODS[0], {}), "levels": levels}
+    told = ", ".join(f"{name} {level}" for name, level in levels.items())
+    session.record(f"take the node {told}", job)
+
+
+def point_of(session: Session, name: str) -> dict[str, Any]:
+    """The point of a name that has a release."""
+    run = latest(session)
+    points = [] if run is None or run.result is None else run.result["points"]
+    found: dict[str, Any] | None = next((one for one in points if one["name"] == name), None)
+    if found is None or "call" not in found:
+        raise InputError("there is no such point", do="go back to Explore")
+    return found
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+def render(session: Session, query: Mapping[str, str]) -> Html:
+    """The frontier, or one point of it, or two of them side by side."""
+    if not session.job:
+        return joined([head("Explore"), waiting(session.want("profile", person=None), "Reading the table …")])
+    run = latest(session)
+    if run is not None and run.result is not None and query.get("point"):
+        return page_part(look.render(session, point_of(session, query["point"]), run.result, query))
+    lead = "Every method at a range of strengths, tried on your table. The lower a sign, the more an analyst keeps."
+    parts: list[object] = [head("Explore", lead)]
+    problem = session.opened.problem()
+    if problem:
+        said = element("p", sentence(problem))
+        back = element("p", element("a", "Go to Data", href="#data"))
+        return joined([*parts, element("div", said, back, class_="problem", role="alert")])
+    parts.append(_controls(session, run))
+    if run is None:
+        return joined([*parts, _methods()])
+    if run.result is None or run.status == "failed":
+        return joined([*parts, waiting(run, "Comparing methods: the first points come in a moment …")])
+    return page_part(joined([*parts, _frontier(session, run)]))
+
+
+def _controls(session: Session, run: Run | None) -> Html:
+    """What is compared, and the button that begins."""
+    promises = "; ".join(look.promise(one) for one in session.job.get("principles", ())) or "none yet"
+    parts: list[object] = [element("p", element("b", "Promises: "), promises)]
+    changed = run is not None and json.loads(run.key)[1]["document"] != explored(session.job)
+    if run is not None and run.result is not None:
+        result = run.result
+        options = {names[1] if _alone(names[1], result) else names[2]: names[1] for names in result["could_vary"]}
+        if len(options) > 1:
+            chosen = session.job.get("frontier", {}).get("vary", next(iter(options)))
+            parts.append(choice("What is varied", "vary", options, chosen, id_="vary"))
+    parts.append(_ticks(session))
+    if run is None or run.status != "running":
+        text = "Compare all methods" if run is None else "Compare again" if changed else "Compare once more"
+        text = "Go on" if run is not None and run.status == "stopped" and not changed else text
+        go = button(text, "compare", kind="first" if run is None or changed or text == "Go on" else "", id_="compare")
+        parts.append(element("p", go))
+    if changed and _job_point(session, run) is None:
+        said = "The job has changed since this comparison."
+        parts.append(element("p", said, class_="flag soft"))
+    return element("section", *parts, class_="controls")
+
+
+def _ticks(session: Session) -> Html:
+    """The methods, of which slow ones can be left out."""
+    now = session.job.get("frontier", {}).get("methods", COMPARED)
+    boxes = [
+        element("label", element("input", type="checkbox", id=f"method-{name}", checked="" if name in now else None,
+                                 **acting("method", method=name)), " ", name, class_="tick")
+        for name in COMPARED
+    ]  # fmt: skip
+    return element("fieldset", element("legend", "Methods"), *boxes, class_="ticks")
+
+
+def _alone(name: str, result: Mapping[str, Any]) -> bool:
+    return [names[1] for names in result["could_vary"]].count(name) == 1
+
+
+def _methods() -> Html:
+    """What will be done, before anything is."""
+    said = (
+        "jali makes a release with every method it knows, at several strengths of a promise: levels of hierarchies, "
+        "boxes, groups recoded one by one, buckets, batches, tables of counts, distributions.",
+        "It measures what an analyst loses with each, and says which one to take. You can look at every one of them, "
+        "compare two, take one into the job, and stop at any time.",
+    )
+    return joined(element("p", text) for text in said)
+
+
+def _job_point(session: Session, run: Run | None) -> str | None:
+    """The name of the point that the job asks for, if it is one of the comparison."""
+    for point in [] if run is None or run.result is None else run.result["points"]:
+        if "call" in point and look.in_job(session, point):
+            return str(point["name"])
+    return None
+
+
+def _frontier(session: Session, run: Run) -> Html:
+    """The charts, what they say, and every point in a table."""
+    result = run.result
+    asked = _job_point(session, run)
+    so_far = "" if result["over"] else " so far"
+    state = {"running": "Points appear as they are found.", "stopped": "Stopped. What was found stays."}
+    parts: list[object] = []
+    if run.status in state:
+        parts.append(element("p", state[run.status], class_="quiet"))
+    if result["reasons"]:
+        first, *rest = result["reasons"]
+        more = [element("details", element("summary", "Why not another one"), bullets(rest), id="why")] if rest else []
+        parts.append(element("div", element("p", element("b", sentence(first))), *more, class_="advice"))
+    parts.append(element("div", Html(result["charts"]), class_="pair charts", id="charts"))
+    parts.append(element("p", "Full sign: keeps all promises. Half: keeps them in a sense of its own. Empty: not all "
+                         "of them. Ring: recommended. Click a sign, or choose it with the arrow keys and Enter.",
+                         class_="hint"))  # fmt: skip
+    rows = [_row(point, asked) for point in result["points"] if not point["reason"]]
+    header = (result["varied"], "Method", "KL (nats)", "Query error", "Keeps", "Seconds", "Look")
+    number = "1 point" if len(rows) == 1 else f"{len(rows)} points"
+    caption = f"{number}{so_far}, by {result['vary']}; the promise asks for {result['asked']}"
+    parts.append(html_table(header, rows, caption=caption, numbers=(0, 2, 3, 5)))
+    missing = [f"{one['label']}: {one['reason']}" for one in result["points"] if one["reason"]]
+    if missing:
+        parts.append(element("details", element("summary", "What could not be made"), bullets(missing), id="missing"))
+    return joined(parts)
+
+
+def _row(point: Mapping[str, Any], asked: str | None) -> tuple[object, ...]:
+    marks = [" ★ recommended"] if point["recommended"] else []
+    marks += [" ✓ in the job"] if point["name"] == asked else []
+    spoken = f"{point['label']}: KL {point['kl']}, query error {point['error']}, keeps {point['meets']}"
+    hidden = element("span", spoken, hidden="", data_name=point["name"])
+    told = element("span", point["method"], hidden, *(element("b", mark, class_="badge") for mark in marks))
+    link = element("a", "Look", element("span", f" at {point['label']}", class_="unseen"),
+                   href=f"#explore?point={point['name']}")  # fmt: skip
+    return point["strength"], told, point["kl"], point["error"], point["meets"], point["seconds"], link
+
+
+VIEW = View(
+    "explore", "Explore", render,
+    actions={"compare": compare, "vary": vary, "method": choose, "take": take, "node": take_node},
+    tasks={"explore": ("long", explore), **look.TASKS}, script="explore.js",
+)  # fmt: skip

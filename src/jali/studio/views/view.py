@@ -1,0 +1,109 @@
+"""What a view is, and the elements that views share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jali.core.text import Html, element, joined, sentence
+
+if TYPE_CHECKING:
+    from jali.studio.session import Run, Session
+    from jali.studio.worker import Lane, Task
+
+Render = Callable[["Session", Mapping[str, str]], Html]
+Action = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """A step of the way: how it is shown, what it can do, and the tasks that its worker runs.
+
+    `render(session, query)` gives the HTML from the job and from results. An action, `action(session, **arguments)`,
+    is what a button or a field does: it records an edit of the job or begins a task. A task,
+    `task(desk, **arguments)`, runs in the worker and returns what JSON can hold.
+    """
+
+    name: str
+    title: str
+    render: Render
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    tasks: Mapping[str, tuple[Lane, Task]] = field(default_factory=dict)
+    script: str | None = None  # a module of static/ with `attach(root, studio)`, where the common script is not enough
+
+
+_STYLE = re.compile(r' style="')
+
+
+def page_part(html: Html) -> Html:
+    """HTML for a page whose policy forbids styles in it: the common script sets them from another attribute.
+
+    Within a text the quote is escaped, so only attributes are found.
+    """
+    return Html(_STYLE.sub(' data-style="', html))
+
+
+def acting(action: str, **arguments: object) -> dict[str, str]:
+    """The attributes of an element that does something: an action of its view, and what it is given."""
+    return {"data_act": action, "data_args": json.dumps(arguments, ensure_ascii=False)}
+
+
+def button(text: str, action: str, *, kind: str = "", id_: str | None = None, **arguments: object) -> Html:
+    """A button that does something."""
+    return element(
+        "button", text, type="button", class_=f"button {kind}".strip(), id=id_, **acting(action, **arguments)
+    )
+
+
+def choice(
+    label: str, action: str, options: Mapping[str, str], chosen: str, *, id_: str, hidden: bool = False,
+    **arguments: object,
+) -> Html:  # fmt: skip
+    """A list to choose from; the action is given `value`."""
+    items = [
+        element("option", text, value=value, selected="" if value == chosen else None)
+        for value, text in options.items()
+    ]
+    name = element("span", label, class_="unseen" if hidden else "label")
+    return element("label", name, element("select", *items, id=id_, **acting(action, **arguments)), class_="choice")
+
+
+def entry(label: str, name: str, value: str = "", *, id_: str, hint: str = "", kind: str = "text") -> Html:
+    """A field of a form."""
+    under = [element("span", hint, class_="hint", id=f"{id_}-hint")] if hint else []
+    described = f"{id_}-hint" if hint else None
+    given = {"type": kind, "name": name, "value": value, "id": id_, "autocomplete": "off"}
+    field_ = element("input", aria_describedby=described, **given)
+    return element("label", element("span", label, class_="label"), field_, *under, class_="entry")
+
+
+def tick_box(label: str, name: str, *, id_: str) -> Html:
+    """A box of a form that is ticked or not."""
+    box = element("input", type="checkbox", name=name, id=id_)
+    return element("label", box, " ", label, class_="tick")
+
+
+def head(title: str, *lead: object) -> Html:
+    """The heading of a view and what it is for."""
+    return element("header", element("h1", title), *(element("p", text, class_="lead") for text in lead), class_="view")
+
+
+def waiting(run: Run, what: str) -> Html:
+    """In place of a result: that it is being made, or why it could not be; a failed one can be tried again."""
+    if run.status == "failed":
+        again = button("Try again", "again", kind="first", number=run.number)
+        return element("div", element("p", sentence(run.said)), element("p", again), class_="problem", role="alert")
+    if run.status == "stopped":
+        again = button("Begin again", "again", kind="first", number=run.number)
+        return element("div", element("p", "Stopped. Nothing was changed."), element("p", again), class_="quiet")
+    lines = [element("i", class_="line") for _ in range(6)]
+    return element("div", element("p", what), joined(lines), class_="skeleton", aria_busy="true")
+
+
+def glance(figures: Mapping[str, str]) -> Html:
+    """The few figures that matter most."""
+    items = [element("div", element("dt", name), element("dd", value)) for name, value in figures.items()]
+    return element("dl", *items, class_="glance")

@@ -1,0 +1,238 @@
+"""The studio as a person walks through it: open, say what columns are for, decide, save; the job runs again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jali
+from studio.running import Started
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
+
+AXE = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ['violations']}).then(
+  r => done(r.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200))));
+"""
+SCROLL = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})"
+OUTSIDE = """
+const width = document.documentElement.clientWidth;
+return [...document.querySelectorAll('h1, h2, h3, p, li, select, button, input, svg, dd, dt')]
+  .filter(e => e.checkVisibility() && !e.closest('.wide, .unseen, .skip, nav.steps'))
+  .filter(e => { const b = e.getBoundingClientRect(); return b.width && (b.right > width + 1 || b.left < -1); })
+  .map(e => e.outerHTML.slice(0, 80));
+"""
+
+
+class Page:
+    """The page of a studio in a browser."""
+
+    def __init__(self, browser: Any, studio: Started, pictures: Path) -> None:
+        self.browser, self.studio, self.pictures = browser, studio, pictures
+        self.size(1280)
+        browser.get_log("browser"), browser.get_log("performance")
+        browser.get(studio.address)
+
+    def size(self, width: int, scheme: str = "light") -> None:
+        wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def find(self, css: str, *, seconds: float = 60) -> Any:
+        """The element, when it is there."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = self.browser.find_elements("css selector", css)
+            if found:
+                return found[0]
+            time.sleep(0.05)
+        raise AssertionError(f"no {css} in: {self.browser.find_element('tag name', 'body').text[:2000]}")
+
+    def text_of(self, css: str) -> str:
+        self.find(css)
+        return str(self.browser.execute_script(f"return document.querySelector({css!r})?.textContent || ''"))
+
+    def until(self, said: Callable[[], bool], *, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not said():
+            assert time.monotonic() < end, self.browser.find_element("tag name", "body").text[:2000]
+            time.sleep(0.05)
+
+    def press(self, css: str) -> None:
+        """Press a button as a mouse does, wherever it stands; once more where the view was shown again meanwhile."""
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        for last in (False, False, True):
+            found = self.find(css)
+            try:
+                self.browser.execute_script(
+                    "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", found
+                )
+                found.click()
+                return
+            except StaleElementReferenceException:
+                if last:
+                    raise
+
+    def choose(self, css: str, value: str) -> None:
+        from selenium.common.exceptions import StaleElementReferenceException
+        from selenium.webdriver.support.ui import Select
+
+        try:
+            Select(self.find(css)).select_by_value(value)
+        except StaleElementReferenceException:  # the view was shown again meanwhile
+            Select(self.find(css)).select_by_value(value)
+
+    def look(self, name: str, axe: str) -> None:
+        """At a desk and on a telephone, in light and dark: nothing lies outside, and axe-core finds nothing."""
+        for width in (1280, 390):
+            for scheme in ("light", "dark"):
+                self.size(width, scheme)
+                time.sleep(0.2)
+                self._shoot(f"studio-{name}-{width}-{scheme}")
+                assert not self.browser.execute_script(OUTSIDE), (name, width)
+                self.browser.execute_script(axe)
+                assert not self.browser.execute_async_script(AXE), (name, width, scheme)
+        self.size(1280)
+
+    def _shoot(self, name: str) -> None:
+        height = self.browser.execute_script("return document.documentElement.scrollHeight")
+        width = self.browser.execute_script("return innerWidth")
+        clip = {"x": 0, "y": 0, "width": width, "height": min(height, 6000), "scale": 1}
+        asked = {"captureBeyondViewport": True, "clip": clip}
+        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", asked)
+        (self.pictures / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def kept_to_itself(self) -> None:
+        """No error in the console, and no request to another host."""
+        assert not [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        events = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        own = self.studio.address.partition("?")[0]
+        assert asked
+        assert not [url for url in asked if not url.startswith((own, "blob:"))]
+
+
+@pytest.fixture
+def page(browser: Any, tmp_path: Path, screenshots: Path) -> Iterator[Page]:
+    """A studio with some of the invented census and with names, in the browser."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    frame = jali.datasets.census(rows=2000, seed=0).frame("pandas")[["age", "sex", "education", "occupation"]]
+    frame.insert(0, "patient name", [f"Person {i}" for i in range(len(frame))])
+    frame.to_csv(folder / "people.csv", index=False)
+    studio = Started(tmp_path, "data/people.csv")
+    try:
+        yield Page(browser, studio, screenshots)
+    finally:
+        studio.process.kill()
+        studio.process.communicate()
+
+
+def role(page: Page, column: str) -> str:
+    """The field of a column's role."""
+    script = "return [...document.querySelectorAll('.columns h3')].findIndex(h => h.textContent === arguments[0])"
+    page.find(".columns")
+    return f"#role-{page.browser.execute_script(script, column)}"
+
+
+def history(page: Page) -> list[str]:
+    page.find("#history")
+    return list(
+        page.browser.execute_script("return [...document.querySelectorAll('#history li')].map(e => e.textContent)")
+    )
+
+
+def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_path: Path) -> None:
+    """The token leaves the address; roles, undo, verdict, sign-off; `jali publish` makes the same release again."""
+    page.find("#rows table")
+    assert "token" not in page.browser.current_url
+    assert page.studio.client().first not in page.browser.page_source
+    page.look("data", axe)
+    assert "patient name" in page.text_of(".flag")
+    page.choose(role(page, "occupation"), "sensitive")
+    page.until(lambda: len(history(page)) == 2)
+    page.choose(role(page, "patient name"), "other")
+    page.until(lambda: "Red flag" in page.text_of(".flag"))
+    page.press("#undo")
+    page.until(lambda: "Red flag" not in page.text_of(".flag"))
+    page.browser.refresh()
+    page.find(".columns")
+    assert len(history(page)) == 3
+    page.press("nav.steps a[href='#decide']")
+    page.press("#make")
+    page.find(".verdict")
+    page.look("decide", axe)
+    page.press("#by")
+    page.find("#by").send_keys("Dr. Who")
+    page.choose("#decision", "do not publish")
+    page.press("#save")
+    assert "people-release" not in page.text_of(".saved")
+    assert not (tmp_path / "data" / "people-release").exists()
+    page.choose("#decision", "publish")
+    page.press("#replace")
+    page.press("#save")
+    page.until(lambda: "people-release" in page.text_of(".saved"))
+    page.look("saved", axe)
+    page.kept_to_itself()
+    folder = tmp_path / "data"
+    assert "Dr. Who" in (folder / "people-report.html").read_text()
+    subprocess.run([sys.executable, "-m", "jali", "publish", "job.toml", "-o", "again"], cwd=folder, check=True,
+                   capture_output=True)  # fmt: skip
+    one, other = (jali.load(folder / name) for name in ("people-release", "again"))
+    assert one.transparent  # random bits decide which people are a group: the same promises, not the same rows
+    assert other.transparent
+    assert (one.kind, one.principles, one.rows) == (other.kind, other.principles, other.rows)
+
+
+def test_the_keyboard_alone_is_enough(page: Page) -> None:
+    """Tab and arrows change a role, ctrl-z takes it back, Enter goes to the next step and judges the release."""
+    from selenium.webdriver.common.keys import Keys
+
+    def focused() -> Any:
+        return page.browser.switch_to.active_element
+
+    def tab_to(wanted: str) -> None:
+        for _ in range(200):
+            if focused().get_attribute("id") == wanted or (focused().get_attribute("href") or "").endswith(wanted):
+                return
+            focused().send_keys(Keys.TAB)
+        raise AssertionError(f"Tab never comes to {wanted}")
+
+    page.find("#rows table")
+    field = role(page, "sex")[1:]
+    page.find("body").send_keys(Keys.TAB)
+    tab_to(field)
+    focused().send_keys("s")
+    page.until(lambda: len(history(page)) == 2)
+    page.until(lambda: focused().get_attribute("id") == field)
+    focused().send_keys(Keys.CONTROL, "z")
+    page.until(lambda: page.browser.execute_script(f"return document.getElementById({field!r}).value") == "quasi")
+    page.browser.refresh()
+    page.find("#rows table")
+    tab_to("#decide")
+    focused().send_keys(Keys.ENTER)
+    page.find("#make")
+    tab_to("make")
+    focused().send_keys(Keys.ENTER)
+    page.find(".verdict")
+
+
+def test_the_page_says_when_the_studio_is_gone(page: Page) -> None:
+    """And that nothing is lost."""
+    page.find(".columns")
+    page.studio.process.kill()
+    page.until(lambda: "nothing is lost" in page.text_of("#message"))

@@ -1,0 +1,126 @@
+"""kill -9 in the middle of a write: the old release or the new one, nothing half-written in place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import jali
+from jali.errors import InputError
+from jali.sources.engines.postgres import Postgres
+from oracles.servers import Server
+
+pytestmark = pytest.mark.slow
+ROLES: Any = {"quasi": ["age"], "sensitive": ["disease"]}
+WRITER = """
+import pathlib, sys, time
+import pyarrow as pa
+import jali
+from jali.sources.engines import stored
+
+place, point, marker = sys.argv[1:]
+rows = pa.table({"age": [i % 40 for i in range(2000)], "disease": ["flu", "cold"] * 1000})
+release = jali.generalize(jali.table(rows, quasi=["age"], sensitive=["disease"]), jali.KAnonymity(5))
+real = getattr(stored, point)
+
+def slow(*given, **named):
+    made = real(*given, **named)
+    pathlib.Path(marker).touch()
+    time.sleep(120)
+    return made
+
+setattr(stored, point, slow)
+release.write(place, overwrite=True)
+"""
+
+
+def release(rows: int) -> Any:
+    table = pa.table({"age": [i % 40 for i in range(rows)], "disease": ["flu", "cold"] * (rows // 2)})
+    return jali.generalize(jali.table(table, **ROLES), jali.KAnonymity(5))
+
+
+def killed(place: str, point: str, folder: Path) -> None:
+    """Write in another process, and kill it with -9 right after a step."""
+    marker = folder / "marker"
+    process = subprocess.Popen([sys.executable, "-c", WRITER, place, point, str(marker)])
+    try:
+        until = time.monotonic() + 120
+        while not marker.exists() and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.05)
+        assert marker.exists(), "the write never came to this step"
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    marker.unlink()
+
+
+@pytest.mark.parametrize("point", ["_make_room", "_write_table", "_write_manifest"])
+@pytest.mark.parametrize("suffix", ["duckdb", "sqlite"])
+def test_a_killed_process_leaves_a_file_as_it_was(suffix: str, point: str, tmp_path: Path) -> None:
+    """One that holds an old release, and one that is not there yet; the next write clears away what is left."""
+    old = tmp_path / f"old.{suffix}"
+    release(800).write(f"{old}?table=t")
+    killed(f"{old}?table=t", point, tmp_path)
+    assert jali.load(f"{old}?table=t").rows == 800
+    release(1200).write(f"{old}?table=t", overwrite=True)
+    assert jali.load(f"{old}?table=t").rows == 1200
+    if point == "_write_manifest":
+        new = tmp_path / f"new.{suffix}"
+        killed(f"{new}?table=t", point, tmp_path)
+        assert not new.exists()
+        release(400).write(f"{new}?table=t")
+        assert jali.load(f"{new}?table=t").rows == 400
+    assert {each.name for each in tmp_path.iterdir() if "old" not in each.name} <= {f"new.{suffix}"}
+    assert not [each.name for each in tmp_path.iterdir() if each.name.endswith(("wal", "journal"))]
+
+
+@pytest.mark.parametrize("point", ["_make_room", "_write_manifest"])
+def test_a_killed_process_leaves_postgres_as_it_was(point: str, postgres: Server, tmp_path: Path) -> None:
+    """The server notices that its client is gone, and rolls back."""
+    release(800).write(postgres.url("killed"), overwrite=True)
+    killed(postgres.url("killed"), point, tmp_path)
+    assert jali.load(postgres.url("killed")).rows == 800
+    release(1200).write(postgres.url("killed"), overwrite=True)
+    assert jali.load(postgres.url("killed")).rows == 1200
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_killed_server_comes_back_as_it_was(moment: str, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kill -9 of Postgres and its workers before, while and after it inserts, and before it commits."""
+    release(800).write(postgres.url("server"), overwrite=True)
+    larger = release(400_000)
+    real = Postgres.repeat
+
+    def dying(self: Any, *given: Any) -> None:
+        if moment == "before":
+            postgres.kill()
+        timer = threading.Timer(0.3, postgres.kill)
+        if moment == "during":
+            timer.start()
+        try:
+            real(self, *given)
+        finally:
+            timer.join() if moment == "during" else None
+        if moment == "after":
+            postgres.kill()
+
+    monkeypatch.setattr(Postgres, "repeat", dying)
+    with pytest.raises(InputError, match="cannot be used"):
+        larger.write(postgres.url("server"), overwrite=True)
+    monkeypatch.undo()
+    os.environ["PGPASSWORD"] = "only for these tests"
+    postgres.start()
+    assert jali.load(postgres.url("server")).rows == 800
+    tables = postgres.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'server%' ORDER BY 1")
+    assert tables == [("server",), ("server_manifest",)]
+    larger.write(postgres.url("server"), overwrite=True)
+    assert jali.load(postgres.url("server")).rows == 400_000

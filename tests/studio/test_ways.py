@@ -1,0 +1,184 @@
+"""Ways into the studio and out of a task: a table that the page asks for, a job, the demo, a search that is stopped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jali
+from studio.running import MARK, Started, table_text
+
+pytest.importorskip("starlette")
+
+from jali.studio.views.promises import WORDS
+
+pytestmark = pytest.mark.slow
+
+
+def test_without_a_table_the_page_asks_for_one_below_the_folder(start: Callable[..., Started], people: Path) -> None:
+    """It lists tables, opens the one that is chosen, and none from elsewhere."""
+    (people.parent / "deep").mkdir()
+    (people.parent / "deep" / "more.csv").write_text(table_text())
+    (people.parent.parent / "outside.csv").write_text(table_text())
+    client = start(folder=people.parent).client().enter()
+    page = client.view("data")
+    assert "people.csv" in page
+    assert "deep/more.csv" in page
+    assert "outside.csv" not in page
+    for wrong in ("../outside.csv", "nothing.csv", "deep", ""):
+        assert client.act("data", "open", path=wrong)[0] == 422
+    assert client.act("decide", "make")[0] == 422
+    assert client.act("data", "open", path="deep/more.csv")[0] == 200
+    assert "disease" in client.view("data")
+    assert client.state()["table"] == "deep/more.csv"
+    assert client.act("data", "open", path="people.csv")[0] == 422
+
+
+def test_a_job_is_opened_and_saved_again(start: Callable[..., Started], people: Path) -> None:
+    """The job that the command line wrote is the state, and what the studio saves loads."""
+    job = people.with_name("mine.toml")
+    subprocess.run([sys.executable, "-m", "jali", "init", str(people), "-o", str(job), "-q"], check=True)
+    client = start(str(job)).client().enter()
+    client.view("data")
+    told = client.state()
+    assert told["history"] == ["opened the job"]
+    assert told["problem"] is None
+    fields = {"release": "out", "report": "r.html", "job": "again.toml", "decision": "publish", "by": "me"}
+    assert client.act("decide", "save", **fields)[0] == 200
+    assert client.act("decide", "make")[0] == 200
+    assert "again.toml" in client.view("decide", until="Saved.")
+    assert jali.load(people.parent / "out").principles
+    assert (people.parent / "r.html").stat().st_mode & 0o077 == 0
+    from jali.job import Job
+
+    assert Job.load(people.parent / "again.toml").requirement == Job.load(job).requirement
+    assert client.act("decide", "save", **fields)[0] == 200
+    assert "tick" in client.view("decide", until="Try again")
+
+
+def test_a_search_can_be_stopped_and_begun_again(start: Callable[..., Started], tmp_path: Path) -> None:
+    """It ends within seconds, the page offers to begin again, and the studio goes on."""
+    frame = jali.datasets.census(rows=60_000, seed=0).frame("pandas")
+    frame.to_csv(tmp_path / "census.csv", index=False)
+    client = start("census.csv").client().enter()
+    client.view("data")
+    assert client.act("decide", "make")[0] == 200
+    running = [run for run in client.state()["running"] if run["task"] == "decide"]
+    assert len(running) == 1
+    began = time.monotonic()
+    assert client.act("decide", "stop", number=running[0]["number"])[0] == 200
+    assert "Make the release" in client.view("decide", until="Make the release")
+    assert time.monotonic() - began < 10
+    assert client.state()["running"] == []
+    assert "census" in client.state()["table"]
+    client.view("data")
+
+
+def test_the_demo_needs_nothing(start: Callable[..., Started], tmp_path: Path) -> None:
+    """The invented census, with an occupation that nobody should learn."""
+    client = start("--demo").client().enter()
+    assert "occupation" in client.view("data")
+    assert (tmp_path / "jali-studio-demo" / "census.csv").is_file()
+    assert "Nobody should learn" in client.get("/api/views/decide")
+
+
+def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
+    """No file, a table beside --demo, a history that is none, a port that nobody may have."""
+    (tmp_path / "a.csv").write_text("x\n1\n2\n")
+    (tmp_path / "a.csv.studio.json").write_text("nonsense")
+    for options in (["no.csv"], ["a.csv", "--demo"], ["a.csv"], ["--port", "99999"], ["--stop-after", "0"]):
+        done = subprocess.run([sys.executable, "-m", "jali", "studio", "--no-browser", *options], cwd=tmp_path,
+                              capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
+        assert done.returncode == 2, (options, done.stderr)
+        assert done.stderr.count("\n") == 1
+        assert done.stdout == ""
+
+
+def test_without_its_packages_one_line_names_the_extra(tmp_path: Path) -> None:
+    """Starlette cannot be found: the line says what to install."""
+    code = (
+        "import sys, importlib.util as u; found = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'starlette' else found(name, *more)\n"
+        "sys.argv = ['jali', 'studio', '--no-browser']\nfrom jali.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'pip install "jali[studio]"' in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_hierarchy_that_does_not_fit_is_refused_and_leaves_nothing(studio: Started, people: Path) -> None:
+    """One line each; what is exported is imported again; column names and values that are scripts stay texts."""
+    client = studio.client().enter()
+    client.view("data")
+    client.view("hierarchies", until="Tree")
+    before = client.state()["history"]
+    for action, given in (
+        ("build", {"kind": "bands", "bands": "5, 7"}), ("build", {"kind": "zip", "zip": "DE"}),
+        ("build", {"kind": "dates"}), ("build", {"kind": "nonsense"}), ("import", {"text": ""}),
+        ("import", {"text": "20;*\n"}), ("import", {"text": "20;a;*\n20;b;*\n"}), ("rename", {"level": 1, "node": "?",
+        "to": "x"}), ("merge", {"level": 0, "node": "20", "other": "21"}), ("add_level", {"level": 99}),
+        ("move", {"level": 0, "under": "x", "below": ["20"]}), ("drop_level", {"level": 0}),
+    ):  # fmt: skip
+        status, told = client.act("hierarchies", action, column="age", **given)
+        assert status == 422, (action, given)
+        assert "\n" not in told["error"]
+    for action in ("build", "export", "add_level"):
+        more = {"build": {"kind": "mask"}, "export": {}, "add_level": {"level": 0}}[action]
+        assert client.act("hierarchies", action, column="name", **more)[0] == 422
+    assert client.state()["history"] == before
+    assert not list((people.parent / "people.csv.hierarchies").glob("*"))
+    assert client.act("hierarchies", "build", column="age", kind="bands", bands="10, 20")[0] == 200
+    text = client.act("hierarchies", "export", column="age")[1]["told"]["text"]
+    assert client.act("hierarchies", "import", column="age", text=text)[0] == 200
+    assert client.act("hierarchies", "export", column="age")[1]["told"]["text"] == text
+    for name in ("hierarchies", "promises"):
+        assert MARK not in client.view(name)
+
+
+def test_promises_that_cannot_be_made_are_refused(studio: Started) -> None:
+    """And what the page says of those that can is from counts, before any search."""
+    client = studio.client().enter()
+    client.view("data")
+    assert client.act("data", "role", column="disease", value="sensitive")[0] == 200
+    for name in WORDS:
+        assert client.act("promises", "add", name=name, column="disease")[0] == 200
+    assert client.act("promises", "add", name="Safety")[0] == 422
+    assert client.act("promises", "add", name="DeltaPresence", column="disease")[0] == 422
+    for at, key, value in ((0, "k", "0"), (0, "k", "many"), (0, "q", "1"), (99, "k", "2"), (0, "k", "")):
+        assert client.act("promises", "change", at=at, key=key, value=value)[0] == 422
+    assert client.act("promises", "change", at=0, key="k", value="1000")[0] == 200
+    assert "cannot be kept" in client.view("promises", until="cannot be kept")
+    assert client.act("promises", "option", key="nonsense", value="1")[0] == 422
+    assert client.act("promises", "option", key="mode", value="nonsense")[0] == 422
+    while client.act("promises", "remove", at=0)[0] == 200:
+        pass
+    assert "Nothing yet" in client.view("promises")
+
+
+def test_every_promise_of_a_job_can_be_chosen() -> None:
+    """But that of conceal, which is the method's own."""
+    from jali.principles.base import from_dict, known_principles
+
+    ours = {name for name, kind in known_principles().items() if kind.__module__.startswith("jali.")}
+    assert set(WORDS) == ours - {"DeltaPresence"}
+    for name, words in WORDS.items():
+        made = from_dict({"name": name, **words.first})
+        assert set(words.fields) <= set(type(made).__dataclass_fields__)
+
+
+def test_every_builder_of_a_job_can_be_chosen() -> None:
+    """But a file, which is imported; and what its fields hold at first is a hierarchy."""
+    from jali.job import HIERARCHIES, Job
+    from jali.studio.views.fields import typed
+    from jali.studio.views.hierarchies import KINDS
+
+    assert set(KINDS) == set(HIERARCHIES) - {"taxonomy"}
+    for kind, (_, _, first) in KINDS.items():
+        given = {kind: True} | {key: typed(HIERARCHIES[kind][key], text) for key, text in first.items()}
+        Job.of({"input": "a.csv", "quasi": {"x": given}}, Path())
