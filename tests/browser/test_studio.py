@@ -26,6 +26,10 @@ const done = arguments[0];
 axe.run(document, {resultTypes: ['violations']}).then(
   r => done(r.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200))));
 """
+WORKING = """
+document.getElementById('doing').textContent = 'Writing the release';
+document.getElementById('progress').hidden = false;
+"""
 SCROLL = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})"
 OUTSIDE = """
 const width = document.documentElement.clientWidth;
@@ -78,9 +82,7 @@ class Page:
         for last in (False, False, True):
             found = self.find(css)
             try:
-                self.browser.execute_script(
-                    "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", found
-                )
+                self.browser.execute_script(SCROLL, found)
                 found.click()
                 return
             except StaleElementReferenceException:
@@ -107,6 +109,12 @@ class Page:
                 self.browser.execute_script(axe)
                 assert not self.browser.execute_async_script(AXE), (name, width, scheme)
         self.size(1280)
+
+    def idle(self) -> None:
+        """Wait until nothing is being made."""
+        self.until(
+            lambda: bool(self.browser.execute_script("return document.getElementById('progress').hidden")), seconds=120
+        )
 
     def _shoot(self, name: str) -> None:
         height = self.browser.execute_script("return document.documentElement.scrollHeight")
@@ -161,7 +169,11 @@ def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_p
     page.find("#rows table")
     assert "token" not in page.browser.current_url
     assert page.studio.client().first not in page.browser.page_source
+    page.idle()
     page.look("data", axe)
+    page.browser.execute_script(WORKING)
+    page.look("working", axe)
+    page.browser.execute_script("document.getElementById('progress').hidden = true")
     assert "patient name" in page.text_of(".flag")
     page.choose(role(page, "occupation"), "sensitive")
     page.until(lambda: len(history(page)) == 2)
@@ -175,6 +187,7 @@ def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_p
     page.press("nav.steps a[href='#decide']")
     page.press("#make")
     page.find(".verdict")
+    page.idle()
     page.look("decide", axe)
     page.press("#by")
     page.find("#by").send_keys("Dr. Who")
@@ -186,6 +199,7 @@ def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_p
     page.press("#replace")
     page.press("#save")
     page.until(lambda: "people-release" in page.text_of(".saved"))
+    page.idle()
     page.look("saved", axe)
     page.kept_to_itself()
     folder = tmp_path / "data"

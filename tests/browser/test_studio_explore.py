@@ -43,11 +43,6 @@ def text(page: Page) -> str:
     return str(page.browser.execute_script("return document.getElementById('view').textContent"))
 
 
-def idle(page: Page) -> None:
-    """Wait until nothing is being made."""
-    page.until(lambda: page.browser.execute_script("return document.getElementById('progress').hidden"), seconds=120)
-
-
 def only_fast(page: Page) -> None:
     """Leave out the methods that take long."""
     for name in SLOW:
@@ -70,16 +65,16 @@ def test_a_person_explores_takes_a_node_asks_and_publishes(page: Page, axe: str,
     only_fast(page)
     page.press("#compare")
     page.until(lambda: "points, by" in text(page), seconds=120)
-    idle(page)
+    page.idle()
     page.look("explore", axe)
     page.press("#charts .spot[id$='lattice:2']")
     page.find("[data-point='lattice:2'] #beside table.beside")
     page.find("#part-columns", seconds=120)
-    idle(page)
+    page.idle()
     page.look("point", axe)
     page.choose("#with", "partition:10")
     page.find(".two.report")
-    idle(page)
+    page.idle()
     page.look("two", axe)
     page.press("#back")
     page.press("[data-point='lattice:2'] #part-lattice .spot[title*='sex 0']")
@@ -140,7 +135,7 @@ def test_exploring_and_asking_need_no_mouse(page: Page) -> None:
     tab_to("compare")
     keys(page, Keys.ENTER)
     page.until(lambda: "points, by" in text(page), seconds=120)
-    idle(page)
+    page.idle()
     tab_to("spot-0-")
     first = focused(page)
     keys(page, Keys.ARROW_RIGHT)
@@ -148,7 +143,7 @@ def test_exploring_and_asking_need_no_mouse(page: Page) -> None:
     name = focused(page).removeprefix("spot-0-")
     keys(page, Keys.ENTER)
     page.find(f"[data-point='{name}'] [id^='take-']")
-    idle(page)
+    page.idle()
     tab_to("take-")
     keys(page, Keys.ENTER)
     page.until(lambda: "This is what the job asks for" in text(page))

@@ -211,8 +211,9 @@ def _shell() -> str:
     private = element("p", "Confidential: all of it uses the original table. It stays on this machine.",
                       class_="confidential")  # fmt: skip
     progress = element(
-        "div", element("span", id="doing"), element("progress", id="done", max="1", aria_labelledby="doing"),
+        "section", element("span", id="doing"), element("progress", id="done", max="1", aria_labelledby="doing"),
         element("button", "Stop", type="button", id="stop", class_="button"), id="progress", hidden="",
+        aria_label="Work in progress",
     )  # fmt: skip
     body = joined([
         element("a", "To the content", href="#view", class_="skip", id="skip"), top,
