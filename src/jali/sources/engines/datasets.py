@@ -115,8 +115,9 @@ def _readable(place: str) -> Iterator[None]:
     except MemoryError:
         raise
     except (OSError, pa.ArrowException) as problem:
-        got = getattr(problem, "strerror", None) or "Parquet files that can be read, and leave to read them, are needed"
-        raise InputError(f"{place} cannot be read", got=got, do="check the files and the credentials") from None
+        why = getattr(problem, "strerror", None)
+        what = f"{place} cannot be read" + (f" ({why})" if why else "")
+        raise InputError(what, do="check that these are Parquet files and that you may read them") from None
 
 
 @dataclass(frozen=True)
