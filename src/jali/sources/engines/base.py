@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from jali.core.arrays import Ints, combine, counted, owners, runs_of, starts
 from jali.core.rows import Order, Rows
+from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
 
 ROWS, PERSON, PROFILE, PEOPLE, GROUP = (
@@ -46,33 +47,6 @@ class Recoding:
     missing: int | None = None  # the node of the missing value, and of a value that is none of these
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Rows divided by the node of a recoded column: below the first bound, below the next, …, and the rest."""
-
-    column: str
-    bounds: tuple[int, ...]  # ascending
-    parts: tuple[Cut | int, ...]  # one more; a number is that of a group, -1 where its rows are not counted
-
-    @property
-    def columns(self) -> set[str]:
-        """The columns by which rows are divided, here and below."""
-        return {self.column}.union(*(part.columns for part in self.parts if isinstance(part, Cut)))
-
-
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """How many combinations have how many rows: all that is known of combinations that stay where they are."""
-
-    group: Ints  # (entries,) 0 where rows are not divided
-    size: Ints  # (entries,) rows of a combination
-    many: Ints  # (entries,) combinations
-
-
-class TooMany(Exception):
-    """More combinations than were asked for."""
-
-
 NO_RECODING: Mapping[str, Recoding] = MappingProxyType({})
 
 
@@ -90,8 +64,8 @@ class Engine(Protocol):
         """The distinct combinations of some columns, those in `recoded` by their nodes, with their rows.
 
         With `person`, the column that says whose row it is, they are counted person by person. `within` divides rows
-        into groups; the group of a combination is then its first column, called GROUP. TooMany is raised where there
-        are more than `most`, before they come here.
+        into groups; the group of a combination is then its first column, called GROUP. TooManyError says that there are
+        more than `most`, before they come here.
         """
 
     def sizes(
@@ -175,9 +149,9 @@ def refuse_nobody(name: str, rows: int) -> None:
 def in_order(
     answer: pa.Table, columns: Sequence[str], person: str | None = None, *, most: int | None = None
 ) -> Combinations:
-    """The combinations of an answer, sorted by what they are; TooMany where there are more than `most`."""
+    """The combinations of an answer, sorted by what they are; TooManyError where there are more than `most`."""
     if most is not None and answer.num_rows > most:
-        raise TooMany
+        raise TooManyError
     require_free([name for name in columns if name != GROUP])
     place, _ = combine(_ranks(answer.select([*columns, *([] if person is None else [person])])), answer.num_rows)
     order = np.argsort(place, kind="stable")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
+from jali.encoding.large import Cut, Sizes
 from jali.errors import InputError, nearest_hidden
 from jali.sources.engines.base import (
     GROUP,
@@ -17,9 +18,7 @@ from jali.sources.engines.base import (
     PROFILE,
     ROWS,
     Combinations,
-    Cut,
     Recoding,
-    Sizes,
     in_order,
     profiles_in,
     quoted,

@@ -19,6 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from pyarrow import acero
 
+from jali.encoding.large import Cut, Sizes
 from jali.errors import InputError
 from jali.sources.engines.base import (
     GROUP,
@@ -27,10 +28,8 @@ from jali.sources.engines.base import (
     PERSON,
     ROWS,
     Combinations,
-    Cut,
     Engine,
     Recoding,
-    Sizes,
     in_order,
     refuse_nobody,
     sizes_in,

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
+from jali.encoding.large import Cut, Sizes
 from jali.sources.engines.base import (
     GROUP,
     NO_RECODING,
@@ -17,9 +18,7 @@ from jali.sources.engines.base import (
     PROFILE,
     ROWS,
     Combinations,
-    Cut,
     Recoding,
-    Sizes,
     in_order,
     profiles_in,
     profiles_of,
