@@ -151,9 +151,9 @@ class Job:
     def table(self, source: str | Path | None = None) -> Table:
         """The table of the job, or another file read in the same way."""
         return read(
-            self.input if source is None else source,
+            self.input if source is None else source, types=self.types,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
-            types=self.types, missing=self.missing, domain=self.domain, memory=self.memory, **self.reading, **self._more,
+            missing=self.missing, domain=self.domain, memory=self.memory, **self.reading, **self._more,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:

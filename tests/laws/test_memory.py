@@ -240,3 +240,72 @@ def test_a_small_budget_is_enough_for_a_table_that_does_not_fit(room: int, suppr
     options: Any = {"suppress": suppress, "metric": "loss"}
     promises = [jali.KAnonymity(8), jali.EntropyDiversity(1.5)]
     same_release(jali.generalize(large, promises, **options), jali.generalize(held, promises, **options))
+
+
+# -- partitions -----------------------------------------------------------------------------------------------------
+
+_TREE = [
+    ["13050", "130", "1", "*"], ["13051", "130", "1", "*"], ["13120", "131", "1", "*"], ["14850", "148", "1", "*"],
+    ["9", "9", "9", "*"], ["", "", "", "*"],
+]  # fmt: skip
+CUT_BY: Any = {
+    "quasi": {"age": jali.bands(2, 6), "zip": jali.taxonomy(_TREE), "sex": jali.suppress()},
+    "sensitive": ["disease"],
+}
+
+
+@examples(4)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=60), st.integers(10, 40), st.sampled_from(PROMISES[:-1]),
+    st.fixed_dictionaries({
+        "split": st.sampled_from(["range", "entropy"]), "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from([None, "taxonomy", "set", "pdf", "set-exact"]),
+    }), st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
+)  # fmt: skip
+def test_the_partition_beyond_memory_is_that_in_memory(
+    rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, Any, Any]
+) -> None:
+    """The same groups, shown in the same way, with the same figures; or one line that says what to change."""
+    other, roles, domain = read_as
+    held, large = both(rows, room, roles | ({"other": ["ward"]} if other else {}))
+    expected, found = (
+        outcome(lambda table=table: jali.partition(table.with_domain(domain), promises, **options), table)
+        for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found in (expected, None)
+    elif found is not None:
+        same_release(found, expected)
+        assert found.groups.sort_by([(n, "ascending") for n in found.groups.column_names]).equals(
+            expected.groups.sort_by([(n, "ascending") for n in expected.groups.column_names])
+        )
+
+
+@pytest.mark.parametrize("roles", [ROLES, CUT_BY])
+@pytest.mark.parametrize("room", [60, 90, 150])
+def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any) -> None:
+    """The engine cuts it until groups fit, and the release is the one of memory."""
+    held, large = both(many(), room, roles)
+    assert isinstance(large, LargeTable)
+    promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
+    same_release(jali.partition(large, promises), jali.partition(held, promises))
+
+
+def test_what_needs_every_combination_says_so_in_one_line() -> None:
+    """It names what to change; nothing of the table is in it."""
+    held, large = both(many(), 60, ROLES)
+    k, e = jali.KAnonymity(4), jali.EntropyDiversity(1.5)
+    refused: list[Callable[[Any], Any]] = [
+        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
+        lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
+        lambda t: jali.partition(t, k, split="kl"), lambda t: jali.partition(t, e, transparent=True),
+        lambda t: jali.partition(t, k, suppress=0.1), lambda t: jali.generalize(t, k, show="pdf"),
+        lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
+        lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
+        jali.audit,
+    ]  # fmt: skip
+    for ask in refused:
+        with pytest.raises(InputError, match=r'memory = "11.*KB".*give more memory') as caught:
+            ask(large)
+        assert "\n" not in str(caught.value)
+        assert not any(word in str(caught.value) for word in ("13050", "flu", "gout"))

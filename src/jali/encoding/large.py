@@ -64,10 +64,13 @@ class Counted:
 class Elsewhere(Protocol):
     """Rows that stay where they are. `nodes` are by code: what takes the place of each value of a column."""
 
-    def count(self, nodes: Mapping[str, Ints], *, within: Cut | None = None, most: int | None = None) -> Counted:
-        """The distinct combinations of these columns; TooManyError where there are more than `most`.
+    def count(
+        self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
+        most: int | None = None,
+    ) -> Counted:  # fmt: skip
+        """The distinct combinations of the columns `of`, by default all that have nodes; `within` cuts by nodes too.
 
-        `within` cuts by the nodes of columns, too: of columns that are not counted it reads codes.
+        TooManyError where there are more than `most`.
         """
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:

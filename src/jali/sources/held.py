@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -124,35 +124,34 @@ class Asked:
     keys: Mapping[str, Keys]
     rows: int
 
-    def count(self, nodes: Mapping[str, Ints], *, within: Cut | None = None, most: int | None = None) -> Counted:
+    def count(
+        self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
+        most: int | None = None,
+    ) -> Counted:  # fmt: skip
         """The distinct combinations of these columns by their nodes."""
+        names = list(nodes) if of is None else list(of)
         with self.opening() as engine:
-            found = engine.count(list(nodes), recoded=self._recoded(nodes, within), within=within, most=most)
+            found = engine.count(names, recoded=self._recoded(nodes), within=within, most=most)
         if within is None:
             self._require_same(int(found.rows.sum()))
-        own = {name: _ints(found.table[name]) for name in nodes}
+        own = {name: _ints(found.table[name]) for name in names}
         return Counted(own, found.rows, None if within is None else _ints(found.table[GROUP]))
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
         """How many combinations of these columns have how many rows."""
         with self.opening() as engine:
-            found = engine.sizes(list(nodes), recoded=self._recoded(nodes, within), within=within)
+            found = engine.sizes(list(nodes), recoded=self._recoded(nodes), within=within)
         if within is None:
             self._require_same(int((found.size * found.many).sum()))
         return found
 
-    def _recoded(self, nodes: Mapping[str, Ints], within: Cut | None) -> dict[str, Recoding]:
-        codes = {} if within is None else {name: _every(self.keys[name]) for name in within.columns - {*nodes}}
-        return {name: self.keys[name].recoding(own) for name, own in {**nodes, **codes}.items()}
+    def _recoded(self, nodes: Mapping[str, Ints]) -> dict[str, Recoding]:
+        return {name: self.keys[name].recoding(own) for name, own in nodes.items()}
 
     def _require_same(self, rows: int) -> None:
         """Raise InputError where the table is no longer what it was."""
         if rows != self.rows:
             raise InputError("the table changed while it was read", do="run it again when nobody writes to it")
-
-
-def _every(keys: Keys) -> Ints:
-    return np.arange(max(int(keys.codes.max(initial=0)), keys.missing) + 1)
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:

@@ -78,10 +78,10 @@ def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_s
     return Nodes([nodes[n] for n in lowest(list(nodes))], heights, None if top.monotone else frozenset(satisfied))
 
 
-def at_roots(table: LargeTable) -> Table:
+def at_roots(table: LargeTable, *, other: bool = True) -> Table:
     """The table with every quasi-identifier at its root: what is published apart from them."""
     try:
-        return table.at(tuple(table.hierarchy(column.name).height for column in table.quasi))
+        return table.at(tuple(table.hierarchy(column.name).height for column in table.quasi), other=other)
     except TooManyError:
         names = ", ".join(c.name for c in table.columns if c.role != "quasi")
         do = f"leave out some of them ({names}), or give more memory"
