@@ -27,6 +27,7 @@ from jali.core.forms import (
     shown,
     table_of,
 )
+from jali.core.memory import memory_of
 from jali.core.progress import Step
 from jali.encoding.builders import bands, dates, frequency, mask, quantiles, suppress
 from jali.encoding.codes import grid, prefix
@@ -83,6 +84,7 @@ class Job:
     strict: bool = False  # whether a note is an error
     missing_is_value: Sequence[str] = ()  # sensitive columns in which a missing value counts as one
     policy: Policy | None = None  # what a release must meet to be published
+    memory: str | int | None = None  # how much of it distinct combinations may take, by default half of the machine's
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -96,6 +98,7 @@ class Job:
             **self._more,
         )  # fmt: skip
         check_roles(roles.every(), [name for name, _ in roles.every()])
+        memory_of(self.memory)
         Writing.of(self.missing_markers, self.decimal, self.thousands, self.date_format)
         if self.pseudonym_key is not None and self.output in self.pseudonym_key.parents:
             raise InputError("the key must not lie in the folder that is published", do="choose another place")
@@ -132,14 +135,11 @@ class Job:
         with _at(place):
             given |= {key: _path(folder, data[key]) if key in data else None for key in ("input", *_PATHS)}
         given["other"] = tuple(data.get("other", ()))
-        for role in ("quasi", "sensitive"):
-            given[role] = _columns(f"{place} [{role}]", data.get(role, {}), folder)
+        given |= {role: _columns(f"{place} [{role}]", data.get(role, {}), folder) for role in ("quasi", "sensitive")}
         sections = {name: _options(place, name, data[name], folder) for name in METHODS if name in data}
-        given["options"] = sections.pop(method, {})
-        given["sections"] = sections
+        given |= {"options": sections.pop(method, {}), "sections": sections}
         given["compare"] = _options(place, "frontier", data.get("frontier", {}), folder)
-        given["principles"] = _principles(place, data)
-        given["policy"] = _policy(place, data)
+        given |= {"principles": _principles(place, data), "policy": _policy(place, data)}
         with _at(place):
             return cls(**given)
 
@@ -151,9 +151,9 @@ class Job:
     def table(self, source: str | Path | None = None) -> Table:
         """The table of the job, or another file read in the same way."""
         return read(
-            self.input if source is None else source,
+            self.input if source is None else source, types=self.types,
             quasi=self.quasi, sensitive=self.sensitive, other=self.other, person=self.person, weights=self.weights,
-            types=self.types, missing=self.missing, domain=self.domain, **self.reading, **self._more,
+            missing=self.missing, domain=self.domain, memory=self.memory, **self.reading, **self._more,
         )  # fmt: skip
 
     def public(self, source: str | Path | None = None) -> Table:
@@ -161,7 +161,7 @@ class Job:
         return read(
             self.options["public"] if source is None else source,
             quasi=self.quasi, types={name: kind for name, kind in self.types.items() if name in self.quasi},
-            missing=self.missing, domain=self.domain, **self.reading,
+            missing=self.missing, domain=self.domain, memory=self.memory, **self.reading,
         )  # fmt: skip
 
     def _check_conceal(self) -> None:
@@ -258,7 +258,7 @@ _WIDTHS = any_of("a list of numbers, e.g. [5, 10, 20]", NUMBER, list_of("", NUMB
 _ROWS = any_of('a file, e.g. "nationality.csv", or rows of texts', TEXT, list_of("", list_of("", TEXT)))
 _AS_THEY_ARE = (
     "method", "person", "weights", "types", "missing", "domain", "spreadsheet_safe", "identifier", "allow", "strict",
-    "missing_is_value", *READING,
+    "missing_is_value", "memory", *READING,
 )  # fmt: skip
 _PATHS = ("output", "private", "pseudonym_key")
 _FIELDS: dict[str, Form] = {
@@ -266,6 +266,7 @@ _FIELDS: dict[str, Form] = {
     **dict.fromkeys(("private", "pseudonym_key"), FILE),
     **dict.fromkeys(_AS_THEY_ARE, TEXT),
     **dict.fromkeys(("spreadsheet_safe", "strict"), BOOL),
+    "memory": any_of('a size, e.g. "4GB", or a number of bytes', TEXT, NUMBER),
     "identifier": any_of('a list of column names, or a table, e.g. { patient_id = "pseudonym" }', TEXTS, _NAMES),
     "allow": table_of('a table of reasons, e.g. ward = "wards are no people"', TEXT),
     "types": table_of('a table of kinds, e.g. zip = "text"', TEXT),
@@ -331,8 +332,7 @@ _BUILDERS: dict[str, tuple[Callable[..., Builder], Form]] = {
 _WORDS = ("mask", "dates", "suppress", "grid", "auto")
 HIERARCHIES: dict[str, dict[str, Form]] = {
     **{kind: {kind: form, **options_of(make)} for kind, (make, form) in _BUILDERS.items()},
-    "auto": {"auto": TRUE},
-    "taxonomy": {"taxonomy": _ROWS},
+    **{"auto": {"auto": TRUE}, "taxonomy": {"taxonomy": _ROWS}},
 }
 """The hierarchies that a job can name, each with the keys that it takes."""
 _HOW = 'write "mask", "dates", "suppress", "auto", { bands = [5, 10, 20] } or { taxonomy = "file.csv" }'

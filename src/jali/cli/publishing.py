@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Do everything but write the release.")
 @click.option("--strict", is_flag=True, help="Publish nothing that a note is about: notes are errors.")
+@shared.memory_option
 @shared.printing_options
 @shared.show_values_option
 def publish(
@@ -45,6 +46,7 @@ def publish(
     auto: bool,
     dry_run: bool,
     strict: bool,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """Publish the table that a job names, under its promises.
@@ -52,7 +54,7 @@ def publish(
     JOB.toml says what each column is and what must hold; `jali init` writes one to start from. The release is written
     whole or not at all. With --auto the job's own method does not matter.
     """
-    loaded = _asked(job, strict=strict, dry_run=dry_run)
+    loaded = _asked(job, strict=strict, dry_run=dry_run, memory=memory)
     folder = output or loaded.output
     if folder is None and not dry_run:
         raise InputError(f"{job.name}: no output was named", do='write output = "folder", or pass -o FOLDER')
@@ -92,9 +94,9 @@ def publish(
         shared.note("a dry run: nothing was written")
 
 
-def _asked(job: Path, *, strict: bool, dry_run: bool) -> Job:
+def _asked(job: Path, *, strict: bool, dry_run: bool, memory: str | None) -> Job:
     """The job; a dry run leaves no new key of pseudonyms behind."""
-    loaded = shared.load_job(job)
+    loaded = shared.load_job(job, memory=memory)
     key = loaded.pseudonym_key
     kept = None if dry_run and key is not None and not key.exists() else key
     return replace(loaded, strict=strict or loaded.strict, pseudonym_key=kept)
@@ -149,9 +151,10 @@ def note_reading(table: Table) -> None:
 
 @click.command()
 @shared.job_argument
+@shared.memory_option
 @shared.printing_options
 @shared.show_values_option
-def minimal(*, job: Path, as_json: bool) -> None:
+def minimal(*, job: Path, memory: str | None, as_json: bool) -> None:
     """List every minimal generalization.
 
     Each keeps the promises of the job.
@@ -160,7 +163,7 @@ def minimal(*, job: Path, as_json: bool) -> None:
     """
     import jali
 
-    loaded = shared.load_job(job)
+    loaded = shared.load_job(job, memory=memory)
     nodes = jali.minimal(shared.tell_notes(loaded.table()), loaded.requirement, on_step=shared.on_step())
     if as_json:
         shared.emit([vars(node) for node in nodes])

@@ -64,6 +64,11 @@ show_values_option = click.option(
     "--show-values", is_flag=True, expose_value=False, callback=_remember(SHOW_VALUES), is_eager=True,
     help="Let error messages show original values of the table.",
 )  # fmt: skip
+memory_option = click.option(
+    "--memory",
+    metavar="SIZE",
+    help='What distinct combinations may take, e.g. "4GB"; by default half of the machine\'s.',
+)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what is there.")
 format_option = click.option(
     "--format", "form", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,

@@ -168,6 +168,8 @@ def every_value(column: Column, source: Source | None = None) -> Ends:
 
 def people_by_value(table: Table, column: Column) -> Ints:
     """How many people have each value of a column, each person once for each value: (values,)."""
+    if column.value_rows is not None:
+        return column.value_rows
     if table.person is None:
         found = np.bincount(column.codes, weights=table.multiplicity, minlength=len(column.values))
         return found.astype(np.int64)

@@ -32,6 +32,7 @@ class Frequencies:
     sensitive: tuple[Sensitive, ...]  # as judged
     judged: tuple[Ints, ...]  # judged[column][code] → value as judged
     row_combination: NDArray[np.int32]  # (rows,) the combination of each record of the table
+    finest: float | None = None  # the entropy term of the table's own cells, where these are coarser
 
     @property
     def combinations(self) -> int:
@@ -56,6 +57,8 @@ class Frequencies:
     @cached_property
     def entropy_term(self) -> float:
         """Σ F log F over the table's own cells of combination and value, by weight (persons merged)."""
+        if self.finest is not None:
+            return self.finest
         weight = self.weight
         if self.person is not None:
             _, index = np.unique(self.combination * len(self.joint) + self.value, return_inverse=True)

@@ -40,6 +40,7 @@ class Column:
     judges_groups: bool = False  # whether a sensitive column is judged by the hierarchy's first level
     missing_is_value: bool = False  # whether promises about a sensitive column count a missing value as one
     ends: Ends | None = None  # which values intervals and sets may name; None: any
+    value_rows: Ints | None = None  # (values,) rows of each value, where records do not say, being coarser than values
 
     @property
     def kind(self) -> v.Kind:
@@ -54,7 +55,8 @@ class Column:
     @cached_property
     def present(self) -> Bools:
         """Which values occur: (values,)."""
-        return np.bincount(self.codes, minlength=len(self.values)) > 0
+        rows = np.bincount(self.codes, minlength=len(self.values)) if self.value_rows is None else self.value_rows
+        return rows > 0
 
     @cached_property
     def labels(self) -> pa.Array:
@@ -97,6 +99,17 @@ class Column:
         return Sensitive(self.name, labels, ordered, tree, unknown)
 
 
+@dataclass(frozen=True)
+class Coarse:
+    """What is known of a table whose records were counted at levels of the hierarchies, not value by value.
+
+    The code of a record is one of those under its node, so that whatever is asked at these levels or above is right.
+    """
+
+    levels: tuple[int, ...]  # of each quasi-identifier
+    entropy: float  # Σ F log F over the cells of the table's own values
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table about people: encoded once; every search works on `frequencies`."""
@@ -115,6 +128,7 @@ class Table:
     notes: tuple[str, ...] = ()  # what the holder should know of how the table was read
     dropped: tuple[str, ...] = ()  # identifiers that were named and are not published
     allowed: Mapping[str, str] = field(default_factory=dict)  # why columns that look like identifiers are published
+    coarse: Coarse | None = None
 
     def __post_init__(self) -> None:
         if self.records == 0:
@@ -141,6 +155,11 @@ class Table:
     def sensitive(self) -> tuple[Column, ...]:
         """The sensitive columns."""
         return self.of_role("sensitive")
+
+    @property
+    def floor(self) -> tuple[int, ...]:
+        """The lowest level of each quasi-identifier that the records tell."""
+        return tuple(0 for _ in self.quasi) if self.coarse is None else self.coarse.levels
 
     @property
     def rows(self) -> int:
@@ -355,6 +374,7 @@ def _frequencies(table: Table) -> Frequencies:
         sensitive=tuple(s for s, _ in judged),
         judged=tuple(m for _, m in judged),
         row_combination=combination,
+        finest=None if table.coarse is None else table.coarse.entropy,
         **entries((combination, len(codes)), (joint_value, len(joint)), table.person, rows, weight),
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +47,19 @@ class HolderCosts:
 
 
 def holder_costs(
-    release: Generalized, original: Table, domain: Domain, covers: Mapping[str, Cover] | None = None
-) -> HolderCosts:
-    """All costs, from what is published against the table it was made from; `covers` where they are known already."""
+    release: Generalized, original: Table, domain: Domain, covers: Mapping[str, Cover] | None = None,
+    *, pieces: Iterable[Table] | None = None,
+) -> HolderCosts:  # fmt: skip
+    """All costs, from what is published against the table it was made from; `covers` where they are known already.
+
+    `pieces` are the rows of an original that cannot be held as a whole.
+    """
     known = holder_covers(release, original, domain) if covers is None else covers
     hidden, suppressed = release.hidden, release.suppressed
     sizes = added(release.grouping[0][~hidden], release.numbers[~hidden])
     groups = int((sizes > 0).sum()) + bool(suppressed)
-    kl = divergence(release.inferred(lambda column: known.get(column.name, column.cover)), original)
+    inferred = release.inferred(lambda column: known.get(column.name, column.cover))
+    kl = divergence(inferred, original) if pieces is None else divergence_of_pieces(inferred, pieces, original.rows)
     alike = discernibility(sizes, suppressed, release.rows)
     return _costs(release, original, domain, known, kl=kl, alike=alike, groups=groups, suppressed=suppressed)
 
@@ -125,6 +131,15 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
 
 def divergence(estimate: Estimate | Mass, original: Table) -> float:
     """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
+    return max(0.0, _divergence(estimate, original, float(original.frequencies.weight.sum())))
+
+
+def divergence_of_pieces(estimate: Estimate | Mass, pieces: Iterable[Table], rows: int) -> float:
+    """The same of a table that comes in pieces, no cell in two of them, with so many rows in all."""
+    return max(0.0, math.fsum(_divergence(estimate, piece, float(rows)) for piece in pieces))
+
+
+def _divergence(estimate: Estimate | Mass, original: Table, total: float) -> float:
     frequencies = original.frequencies
     cell = frequencies.combination * len(frequencies.joint) + frequencies.value
     fresh = np.diff(cell, prepend=-1) > 0  # entries are sorted; people of one cell follow each other
@@ -138,9 +153,9 @@ def divergence(estimate: Estimate | Mass, original: Table) -> float:
     inferred = estimate.probability(pa.table(cells))
     if bool((inferred[weight > 0] <= 0).any()):
         raise other_table()
-    share = weight / weight.sum()
+    share = weight / total
     present = share > 0
-    return max(0.0, kl_of_shares(share[present], inferred[present]))
+    return kl_of_shares(share[present], inferred[present])
 
 
 def other_table() -> InputError:

@@ -15,6 +15,7 @@ from jali.core.text import listed
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT, Hierarchy, Level
 from jali.encoding.identifiers import Suspicion, tells_apart
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, nearest, told
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
@@ -70,8 +71,10 @@ def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str
     return {"importance": {name: float(weight) for name, weight in given.items()}}
 
 
-def require_table(asked_by: str, given: object) -> None:
-    """Raise InputError for anything but a jali table."""
+def require_table(asked_by: str, given: object, *, large: bool = False) -> None:
+    """Raise InputError for anything but a jali table; for one beyond memory, unless the method is made for `large`."""
+    if isinstance(given, LargeTable) and not large:
+        raise given.refused(asked_by)
     if not isinstance(given, Table):
         raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine
+from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step, watched
 from jali.encoding.ends import Grid
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold, principles_of
@@ -37,6 +38,7 @@ from jali.releases.generalized import Generalized, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition
+from jali.search.lattice.beyond import at_roots, best_beyond, given_beyond, minimal_beyond
 from jali.search.lattice.costs import Costing, Costs, Metric, Nodes
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.tally import Roller
@@ -197,12 +199,15 @@ def generalize(
     with `grid`. `transparent=True` is for k-anonymity with any metric but "kl":
     then nothing here reads sensitive values, and an attacker who knows the algorithm learns nothing more.
     """
-    require_table("generalize", table)
+    require_table("generalize", table, large=True)
     required = principles_of(principles)
     budget = budget_of(suppress)
-    require_publishable(table)
+    large = table if isinstance(table, LargeTable) else None
+    require_publishable(table if large is None else at_roots(large))
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
+    if large is not None and set(shows.values()) != {"taxonomy"}:
+        raise large.refused('generalize with show other than "taxonomy"')
     shift = shift_of(shows, towards, start)
     table, named = naming_values(table, shows, grid, promised_people(required))
     method: dict[str, Any] = {
@@ -212,15 +217,16 @@ def generalize(
     method |= told_importance(table, importance)
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     with watched("searching the lattice", on_step) as step:
-        lattice = Lattice(table, required, on_step=step)
-        if levels is None:
-            node, hidden = lattice.best(metric, budget, weights)
+        given = None if levels is None else node_of(table, levels)
+        if large is None:
+            lattice = Lattice(table, required, on_step=step)
+            node, hidden = (given, None) if given is not None else lattice.best(metric, budget, weights)
+        elif given is None:
+            lattice, node, hidden = best_beyond(large, required, metric, budget, weights, on_step=step)
         else:
-            node = node_of(table, levels)
-            found = lattice.suppression(lattice.tally(node), int(budget * table.rows))
-            if found is None:
-                raise InfeasibleError(failure(lattice, node))
-            hidden = found
+            lattice, node, hidden = given_beyond(large, required, given, on_step=step), given, None
+        table = lattice.table
+        hidden = _suppression(lattice, node, int(budget * table.rows)) if hidden is None else hidden
     if set(shows.values()) != {"taxonomy"}:
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
@@ -229,9 +235,19 @@ def generalize(
     return release
 
 
+def _suppression(lattice: Lattice, node: tuple[int, ...], budget: int) -> Bools:
+    """The groups of a given node that are suppressed; InfeasibleError where the node cannot be published."""
+    found = lattice.suppression(lattice.tally(node), budget)
+    if found is None:
+        raise InfeasibleError(failure(lattice, node))
+    return found
+
+
 def minimal(table: Table, principles: Requirement, *, on_step: Step | None = None) -> Nodes:
     """Every minimal generalization that keeps the promises: no column can be shown more finely in any of them."""
-    require_table("minimal", table)
+    require_table("minimal", table, large=True)
     table = only_present(table)
     with watched("searching the lattice", on_step) as step:
+        if isinstance(table, LargeTable):
+            return minimal_beyond(table, principles_of(principles), on_step=step)
         return Lattice(table, principles_of(principles), on_step=step).minimal_nodes()

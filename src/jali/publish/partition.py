@@ -15,6 +15,7 @@ from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order, open_order
 from jali.encoding.ends import Grid
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import holder_costs
@@ -39,10 +40,12 @@ from jali.releases.people import people_table
 from jali.search.common import Partition, require_feasible
 from jali.search.halves import BYS, By, halve, people_of
 from jali.search.items import Mode, Similarity, Split, columns_of
+from jali.search.lattice.beyond import at_roots
 from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.mondrian import Boxes, mondrian, require_cuts
 from jali.search.peeling import Search
 from jali.search.recode import Recoding, recode_groups, standouts
+from jali.search.trunk import Grown, Trunk
 
 Kind = TypeVar("Kind", bound=Partitioned)
 
@@ -50,10 +53,12 @@ Kind = TypeVar("Kind", bound=Partitioned)
 def of_groups(
     kind: type[Kind], table: Table, group: Ints, groups: int, principles: tuple[Principle, ...],
     *, method: Mapping[str, Any], shows: Mapping[str, Show], shift: Shift | None = None, divided: bool = True,
+    beyond: _Beyond | None = None,
 ) -> Kind:  # fmt: skip
     """The release of groups, each shown by its own values; `group` is that of each record, -1 if suppressed.
 
-    Where people with equal values are not `divided` it is that of each combination.
+    Where people with equal values are not `divided` it is that of each combination. `beyond` knows the members of
+    groups that do not fit into memory.
     """
     if divided:
         held, number = table.merged(group)
@@ -63,7 +68,7 @@ def of_groups(
         held = table.distinct()
         own = group[held.frequencies.row_combination]
         home = one_of_each(held.frequencies.row_combination, len(group))
-    members = iter(_members(held, own, groups))
+    members = iter(_members(held, own, groups) if beyond is None else beyond.members(own))
     made = [
         publish_groups(c, next(members), shows[c.name], shift=shift) if c.role == "quasi" else publish_exact(c)
         for c in held.columns
@@ -87,11 +92,22 @@ def of_groups(
     release.remember(home, table.records, by_combination=not divided)
     counts = dict(release.manifest.counts) | {"suppressed": release.suppressed}
     release.manifest = replace(release.manifest, counts=counts)
-    costs = vars(holder_costs(release, table, table.domain))
+    costs = vars(holder_costs(release, table, table.domain, pieces=None if beyond is None else beyond.pieces()))
     metrics = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
     release.manifest = replace(release.manifest, metrics=metrics)
     release.verify()
     return release.with_notes(note_of_stars(release))
+
+
+class _Beyond(NamedTuple):
+    """The groups of a table beyond memory, and the rows of it, piece by piece."""
+
+    grown: Grown
+    pieces: Callable[[], Iterable[Table]]
+
+    def members(self, records: Ints) -> list[Members]:
+        """Who is in each group, for each quasi-identifier."""
+        return [Members(codes, group, self.grown.groups, records, rows) for codes, group, rows in self.grown.members]
 
 
 def _members(table: Table, group: Ints, groups: int) -> list[Members]:
@@ -121,9 +137,13 @@ class _Asked(NamedTuple):
     shows: Mapping[str, Show]
     shift: Shift
 
-    def release(self, kind: type[Kind], group: Ints, groups: int, checked: int, *, divided: bool = False) -> Kind:
+    def release(
+        self, kind: type[Kind], group: Ints, groups: int, checked: int, *, divided: bool = False,
+        beyond: _Beyond | None = None,
+    ) -> Kind:  # fmt: skip
         """The release of these groups; `checked` is how many groups the search has judged."""
         how: Any = {"method": self.method, "shows": self.shows, "shift": self.shift, "divided": divided}
+        how |= {"beyond": beyond}
         made = of_groups(kind, self.table, group, groups, self.principles, **how)
         made.search = {"checked": checked}
         return made
@@ -165,13 +185,15 @@ def partition(
     equal halves, by the column that makes the boxes smallest (`split="area"`) or that spans most ("range"); people with
     equal values are divided at random, and boxes may overlap. k-anonymity alone is cut as without it.
     """
-    require_table("partition", table)
+    require_table("partition", table, large=True)
     required, share = principles_of(principles), budget_of(suppress)
     as_it_is = sizes_alone(required) and not one_of(mode, ("relaxed",)) and not one_of(split, ("area",))
     halves = is_asked(transparent) and not as_it_is
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
-    require_publishable(table)
+    if isinstance(table, LargeTable):
+        _require_beyond(table, required, mode, share, by if not halves else "halves")
+    require_publishable(at_roots(table) if isinstance(table, LargeTable) else table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
@@ -188,9 +210,34 @@ def partition(
     with watched("partitioning", on_step) as step:
         if halves:
             return _halved(asked, by, weights, step)
+        if isinstance(table, LargeTable):
+            return _cut_beyond(
+                asked, table, Trunk(table, required, split=by, importance=weights, on_step=step), threads
+            )
         options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
         cut = partial(mondrian, table, required, **options, on_step=step)
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
+
+
+def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction, by: str) -> None:
+    """Raise InputError for what cannot be found from histograms."""
+    if by == "halves":
+        raise table.refused("a transparent partition")
+    for wrong, what in (
+        (mode != "strict", f'partition with mode = "{mode}"'), (by == "kl", 'partition with split = "kl"'),
+        (bool(share), "partition with suppress"), (any(p.scope == "table" for p in required), "partition under Safety"),
+    ):  # fmt: skip
+        if wrong:
+            raise table.refused(what)
+
+
+def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | None) -> Partitioned:
+    """The release of a table beyond memory: its engine cuts groups until they fit."""
+    branches = trunk.grow()
+    grown = trunk.finish(branches, threads)
+    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False))
+    found = asked._replace(table=grown.table)
+    return found.release(Partitioned, grown.group, grown.groups, grown.checked, divided=True, beyond=beyond)
 
 
 def _require_cut(table: Table, required: tuple[Principle, ...], mode: Mode, share: Fraction) -> None:

@@ -56,10 +56,11 @@ class Columns(NamedTuple):
         return np.full(len(self.tree), ONE) if self.importance is None else self.importance
 
 
-def columns_of(table: Table, importance: Ints | None = None) -> Columns:
-    """The quasi-identifiers as they are split."""
+def columns_of(table: Table, importance: Ints | None = None, codes: Ints | None = None) -> Columns:
+    """The quasi-identifiers as they are split; `codes`, (combinations, columns), where not those of the table."""
     parts = [_layout(column, column.mask(table.domain)) for column in table.quasi]
-    places = [place[codes] for (place, _, _), codes in zip(parts, table.frequencies.codes.T, strict=True)]
+    own = table.frequencies.codes if codes is None else codes
+    places = [place[each] for (place, _, _), each in zip(parts, own.T, strict=True)]
     return Columns(
         place=np.ascontiguousarray(np.stack(places).astype(np.int32)),
         tree=np.array([under_taxonomy(column) for column in table.quasi]),
@@ -70,6 +71,11 @@ def columns_of(table: Table, importance: Ints | None = None) -> Columns:
         leaves=np.concatenate([leaves.ravel() for _, _, leaves in parts]).astype(np.int64),
         importance=importance,
     )
+
+
+def places_of(table: Table) -> dict[str, Ints]:
+    """The place of each code of each quasi-identifier, in whose order it is cut: (codes,) each."""
+    return {column.name: _layout(column, column.mask(table.domain))[0] for column in table.quasi}
 
 
 def under_taxonomy(column: Column) -> bool:

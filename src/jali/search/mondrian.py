@@ -130,12 +130,20 @@ def mondrian(
         raise InputError(
             'similarity is what split="kl" compares groups by', got=f'split="{split}"', do='add split="kl"'
         )
-    workers = _threads(threads)
     items = items_of(table, mode)
     require_feasible(required, items.whole, table.frequencies)
     if hidden is not None:
         items = items.where(~hidden[items.combination])
-    step = on_step or (lambda done, total: None)
+    shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "threads": threads, "importance": importance}
+    return _boxes(table, items, *cut(table, items, required, **shaped, on_step=on_step, judge=judge))
+
+
+def cut(
+    table: Table, items: Items, required: tuple[Principle, ...], *, mode: Mode, split: Split, similarity: Similarity,
+    threads: int | None, importance: Ints | None, on_step: Step | None = None, judge: Judge | None = None,
+) -> tuple[Ints, int, int]:  # fmt: skip
+    """The group of each item of a table, how many groups there are, and how many candidate splits were judged."""
+    workers, step = _threads(threads), on_step or (lambda done, total: None)
     compiled = None
     if judge is None and items.person is None and not (recording() and mode == "strict"):
         compiled = rules_of(required, items.whole, joint=split == "kl")
@@ -144,12 +152,11 @@ def mondrian(
     few = len(items) <= kernels.FEW
     if compiled is None or len(safeties) > 1 or not (kernels_of_safety(few) if safeties else kernels_of_cuts(few)):
         splitter = Splitter(columns, items, required, mode=mode, split=split, similarity=similarity)
-        return _generic(table, splitter, judge or judge_of(safeties, items.whole), step)
+        return _generic(splitter, judge or judge_of(safeties, items.whole), step)
     shaped: Any = {"mode": mode, "split": split, "similarity": similarity, "on_step": step, "threads": workers}
     if safeties:
-        return _boxes(table, items, *grow_safe_compiled(columns, items, *compiled, safeties[0], **shaped))
-    found = grow_compiled(columns, items, *compiled, **shaped)
-    return _boxes(table, items, *found)
+        return grow_safe_compiled(columns, items, *compiled, safeties[0], **shaped)
+    return grow_compiled(columns, items, *compiled, **shaped)
 
 
 def require_cuts(mode: Mode, split: Split, similarity: Similarity = "box") -> None:
@@ -175,7 +182,7 @@ def _threads(threads: int | None) -> int:
 # -- any principle ------------------------------------------------------------------------------------------------
 
 
-def _generic(table: Table, splitter: Splitter, judge: Judge | None, step: Step) -> Boxes:
+def _generic(splitter: Splitter, judge: Judge | None, step: Step) -> tuple[Ints, int, int]:
     items = splitter.items
     found: list[Ints] = []
     done = 0
@@ -199,7 +206,7 @@ def _generic(table: Table, splitter: Splitter, judge: Judge | None, step: Step) 
     number = np.empty(len(items), dtype=np.int64)
     for index, group in enumerate(found):
         number[group] = index
-    return _boxes(table, items, number, len(found), splitter.checked)
+    return number, len(found), splitter.checked
 
 
 def _boxes(table: Table, items: Items, number: Ints, groups: int, checked: int) -> Boxes:

@@ -213,7 +213,7 @@ def grow(splitter: Splitter, group: Ints, finished: Callable[[Ints], None]) -> N
     generation = [group]
     while generation:
         following: list[Ints] = []
-        splits = _together(splitter, [splitter.propose(one) for one in generation])
+        splits = together(splitter, [splitter.propose(one) for one in generation])
         for one, parts in zip(generation, splits, strict=True):
             if parts is None:
                 finished(one)
@@ -222,7 +222,7 @@ def grow(splitter: Splitter, group: Ints, finished: Callable[[Ints], None]) -> N
         generation = following
 
 
-def _together(splitter: Splitter, proposals: list[Proposal[Found]]) -> list[Found]:
+def together(splitter: Splitter, proposals: list[Proposal[Found]]) -> list[Found]:
     """What each proposal returns; in each round the parts that they all yield are judged as one batch."""
     results: dict[int, Found] = {}
     answers: dict[int, Bools | None] = dict.fromkeys(range(len(proposals)))
@@ -267,7 +267,7 @@ def grow_in_order(splitter: Splitter, judge: Judge, group: Ints, finished: Calla
     def enter(number: int) -> None:
         first = int(groups[number][0])
         if splitter.by == "kl":
-            ranked = _together(splitter, [splitter.by_information(groups[number])])[0]
+            ranked = together(splitter, [splitter.by_information(groups[number])])[0]
             candidates: list[Candidate] = [(-gain, first, a, number, parts) for gain, a, parts in ranked]
         else:
             candidates = [(-gain, first, a, number, None) for gain, a in splitter.gains(groups[number])]
@@ -283,7 +283,7 @@ def grow_in_order(splitter: Splitter, judge: Judge, group: Ints, finished: Calla
         if left[number] == 0:
             continue  # the group was split by another column
         group = groups[number]
-        parts = parts or _together(splitter, [splitter.by_column(group, a)])[0]
+        parts = parts or together(splitter, [splitter.by_column(group, a)])[0]
         if parts and judge.allows(splitter.counts([group]), splitter.counts(parts)):
             judge.commit(splitter.counts([group]), splitter.counts(parts))
             left[number] = 0

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -65,6 +65,10 @@ class Roles:
         roles += [(self.person, "person")] if self.person is not None else []
         roles += [(self.weights, "weights")] if self.weights is not None else []
         return roles
+
+    def published(self) -> list[tuple[str, str]]:
+        """Every column that becomes one of the table."""
+        return [(name, role) for name, role in self.named() if role not in ("person", "weights")]
 
     def every(self) -> list[tuple[str, str]]:
         """Every named column with its role."""
@@ -164,28 +168,13 @@ def assemble(
     if records == 0:
         raise InputError("the table is empty", do="give a table with at least one row")
     named = {name for name, _ in roles.every()}
-    written = writing or Writing()
-    said: dict[str, Cells] = {}
-    key = roles.identifiers.key()
+    encoder = Encoder(roles, writing, infer)
+    said = encoder.said
 
     def found(name: str) -> Raw:
-        made = raw(name, columns[name], roles.types.get(name), has_rows=multiplicity is None)
-        made = replace(made, distinct=written.without_markers(made.distinct), multiplicity=multiplicity)
-        if v.kind_of(made.distinct) == "text" and writing is not None:
-            said[name] = Cells(name, made.distinct, written, made.cells)
-        return made
+        return encoder.raw(name, columns[name], multiplicity)
 
-    def replaced(name: str) -> Column:
-        return _column(name, "identifier", own := found(name), pseudonyms(name, own.distinct, key), None)
-
-    def encoded(name: str, role: Role, builder: Builder | None) -> Column:
-        made = encode(name, role, found(name), builder, roles.types.get(name), cells=said.get(name), infer=infer)
-        return replace(made, missing_is_value=True) if name in roles.missing_is_value else made
-
-    work = [partial(encoded, name, "quasi", builder) for name, builder in roles.quasi.items()]
-    work += [partial(encoded, name, "sensitive", builder) for name, builder in roles.sensitive.items()]
-    work += [partial(encoded, name, "other", None) for name in roles.other]
-    work += [partial(replaced, name) for name in roles.identifiers.pseudonyms]
+    work = [partial(encoder.column, name, columns, multiplicity) for name, _ in roles.published()]
     made = {column.name: column for column in _side_by_side(work, records)}
     table = Table(
         columns=tuple(made[name] for name in known if name in made),
@@ -203,11 +192,48 @@ def assemble(
         dropped=roles.identifiers.dropped,
         allowed=roles.identifiers.allow,
     )
-    every = (*notes, *_said([said[name] for name in known if name in said], table))
+    every = (*notes, *encoder.notes(table.columns, known))
     table = replace(table, notes=tuple(map(as_line, every)))
     if roles.missing == "drop":
         table = _complete(table, roles)
     return _people_are_rows(table)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Makes columns of what was read: each has the values, the role and the hierarchy that the caller said."""
+
+    roles: Roles
+    writing: Writing | None = None
+    infer: bool = False
+    said: dict[str, Cells] = field(default_factory=dict)  # what reading the columns of texts decided
+
+    def raw(self, name: str, column: pa.ChunkedArray, multiplicity: Ints | None) -> Raw:
+        """The distinct values of a column; what stands for a missing value is one."""
+        written = self.writing or Writing()
+        made = raw(name, column, self.roles.types.get(name), has_rows=multiplicity is None)
+        made = replace(made, distinct=written.without_markers(made.distinct), multiplicity=multiplicity)
+        if v.kind_of(made.distinct) == "text" and self.writing is not None:
+            self.said[name] = Cells(name, made.distinct, written, made.cells)
+        return made
+
+    def column(self, name: str, columns: Mapping[str, pa.ChunkedArray], multiplicity: Ints | None) -> Column:
+        """The column of this name, with its domain and hierarchy."""
+        own, roles = self.raw(name, columns[name], multiplicity), self.roles
+        if name in roles.identifiers.pseudonyms:
+            return _column(name, "identifier", own, pseudonyms(name, own.distinct, self._key), None)
+        role: Role = "quasi" if name in roles.quasi else "sensitive" if name in roles.sensitive else "other"
+        builder = roles.quasi.get(name) or roles.sensitive.get(name)
+        made = encode(name, role, own, builder, roles.types.get(name), cells=self.said.get(name), infer=self.infer)
+        return replace(made, missing_is_value=True) if name in roles.missing_is_value else made
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self.roles.identifiers.key()
+
+    def notes(self, columns: Sequence[Column], known: Sequence[str]) -> Iterator[str]:
+        """What the holder should know of how texts were read."""
+        return _said([self.said[name] for name in known if name in self.said], columns)
 
 
 def _side_by_side(work: Sequence[Callable[[], Column]], records: int) -> list[Column]:
@@ -218,13 +244,13 @@ def _side_by_side(work: Sequence[Callable[[], Column]], records: int) -> list[Co
         return list(workers.map(lambda make: make(), work))
 
 
-def _said(columns: list[Cells], table: Table) -> Iterator[str]:
+def _said(columns: list[Cells], made: Sequence[Column]) -> Iterator[str]:
     """What reading the columns decided or left open."""
     for cells in columns:
         yield from cells.notes
     if not any(cells.options.get("decimal") == "," for cells in columns):
         return
-    numbers = {column.name for column in table.columns if column.kind == "number"}
+    numbers = {column.name for column in made if column.kind == "number"}
     for cells in columns:  # 1.500 in a file that writes 17,5 elsewhere
         if cells.column in numbers and not cells.options and groups_of_three(cells.texts):
             yield (

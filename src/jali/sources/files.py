@@ -304,6 +304,12 @@ class Columnar:
             schema = pq.read_schema(_stream(place))
             return cls(name, place, schema, list(schema.names), notes)  # a name that is no text is seen here
 
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        with _readable_parquet(self.name), pq.ParquetFile(_stream(self.source)) as file:
+            return int(file.metadata.num_rows)
+
     def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
         """The wanted columns; texts come as dictionaries."""
         return _ParquetColumns(self, wanted)
@@ -314,8 +320,8 @@ class Columnar:
 
         texts = [name for name in wanted if pa.types.is_string(self.schema.field(name).type)]
         with _readable_parquet(self.name), pq.ParquetFile(_stream(self.source)) as file:
-            rows, groups = file.metadata.num_rows, file.num_row_groups
-        if rows < MANY or any(pa.types.is_nested(self.schema.field(name).type) for name in wanted):
+            groups = file.num_row_groups
+        if self.rows < MANY or any(pa.types.is_nested(self.schema.field(name).type) for name in wanted):
             return None
 
         def part(group: int) -> pa.Table:

@@ -5,26 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jali.core.files import content, drained, is_regular
+from jali.core.memory import memory_of
 from jali.encoding import values as v
 from jali.encoding.builders import suppress
+from jali.encoding.large import room_of
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
 from jali.sources.distinct import raw
-from jali.sources.engines.base import Engine, require_free
 from jali.sources.engines.frames import LazyFrame
-from jali.sources.engines.locations import located
 from jali.sources.files import Columnar, Delimited, EncodingError
+from jali.sources.held import file_engine, from_engine, opening_of
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
 from jali.sources.writing import Cells, Writing, as_line
 
@@ -55,56 +57,38 @@ def read(
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
     missing_is_value: Iterable[str] = (),
+    memory: str | int | None = None,
 ) -> Table:
     """Read a table about people from a file ("-" reads CSV from standard input).
 
     CSV, also packed or the one file of a ZIP archive, Parquet, Excel, ODS, Stata, SPSS and SAS. Columns that are not
     named, and identifiers that are dropped, are not even decoded. What the file does not say is detected, each in its
     own column, and noted. Databases ("postgresql://host/db?table=patients", SQLite and DuckDB files with `table=`),
-    folders and globs of Parquet files, "s3://…" and Arrow datasets count their own distinct rows.
+    folders and globs of Parquet files, "s3://…" and Arrow datasets count their own distinct rows. `memory` bounds how
+    many of those are held here: "4GB", say, by default half of what the machine has. Where there are more, the table
+    stays where it is.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     writing = Writing.of(missing_markers, decimal, thousands, date_format)
     wanted = [name for name, _ in roles.named()]
-    with _held(path, table) as engine:
-        if engine is not None:
-            return from_engine(engine, roles, writing=writing)
+    allowed = memory_of(memory)
+    if (own := opening_of(path, table)) is not None:
+        return from_engine(own, roles, writing=writing, memory=allowed)
     with _readable(path):
         file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
         roles.check(file.header)
         found = file.counted(wanted) if isinstance(file, Columnar) and roles.person is None else None
+        if isinstance(file, Columnar) and isinstance(file.source, Path) and roles.person is None:
+            held = file.rows if found is None else len(found.rows)
+            if held > room_of(allowed, len(wanted)):
+                return from_engine(partial(file_engine, file.source), roles, writing=writing, memory=allowed)
         columns = file.columns(wanted) if found is None else {name: found.table[name] for name in wanted}
     return assemble(
         columns, roles, known=file.header, origin="arrow", infer=file.infer, writing=writing, notes=file.notes,
         multiplicity=None if found is None else found.rows,
     )  # fmt: skip
-
-
-def _is_dataset(given: object) -> TypeGuard[Dataset]:
-    """Whether this is an Arrow dataset; whoever has one has loaded its module, which takes a while."""
-    module = sys.modules.get("pyarrow.dataset")
-    return module is not None and isinstance(given, module.Dataset)
-
-
-@contextmanager
-def _held(place: object, table: str | None) -> Iterator[Engine | None]:
-    """What counts the rows of a table that is no file to be read; None for such a file."""
-    if _is_dataset(place):
-        from jali.sources.engines.datasets import engine_of
-
-        with engine_of(place) as engine:
-            yield engine
-        return
-    location = located(place, table)
-    if location is None:
-        yield None
-        return
-    from jali.sources.engines.datasets import engine_at
-
-    with engine_at(location) as engine:
-        yield engine
 
 
 READING = ("separator", "encoding", "sheet", "missing_markers", "decimal", "thousands", "date_format")
@@ -269,8 +253,10 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
     Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read. With
     it come the options with which `read` reads the file in the same way.
     """
-    with _held(source, None) as engine:
-        names = [] if engine is None else [name for name in engine.header if name]
+    names = []
+    if (own := opening_of(source, None)) is not None:
+        with own() as engine:
+            names = [name for name in engine.header if name]
     if names:
         return Whole(read(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
     if isinstance(source, (str, Path)):
@@ -321,19 +307,20 @@ def table(
     allow: Mapping[str, str] | None = None,
     pseudonym_key: str | Path | None = None,
     missing_is_value: Iterable[str] = (),
+    memory: str | int | None = None,
 ) -> Table:
     """A table about people from a pandas, Polars or PyArrow frame, or any lazy frame that narwhals understands.
 
     A lazy frame (DuckDB, Polars, Ibis, Spark) or an Arrow dataset counts its distinct rows itself; only those come
-    here, and of people who are alike only how many they are.
+    here, and of people who are alike only how many they are. `memory` is as in `read`.
     """
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
-    if _is_dataset(frame):
-        with _held(frame, None) as engine:
-            assert engine is not None
-            return from_engine(engine, roles)
+    allowed = memory_of(memory)
+    own = None if isinstance(frame, (str, Path)) else opening_of(frame)
+    if own is not None:
+        return from_engine(own, roles, memory=allowed)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)
@@ -343,7 +330,7 @@ def table(
         roles.check(known)
     origin = {"pandas": "pandas", "polars": "polars"}.get(str(found.implementation.name).lower(), "arrow")
     if isinstance(found, nw.LazyFrame):
-        return from_engine(LazyFrame(found), roles, origin=origin)
+        return from_engine(lambda: nullcontext(LazyFrame(found)), roles, origin=origin, memory=allowed)
     columns = {name: _column(found, name, roles) for name, _ in roles.named()}
     return assemble(columns, roles, known=known, origin=origin)
 
@@ -383,16 +370,3 @@ def _column(found: Any, name: str, roles: Roles) -> pa.ChunkedArray:
 
 def _value_type(of: pa.DataType) -> pa.DataType:
     return of.value_type if pa.types.is_dictionary(of) else of
-
-
-def from_engine(engine: Engine, roles: Roles, *, origin: str = "arrow", writing: Writing | None = None) -> Table:
-    """The table of what an engine counts: its distinct combinations, and people where they are named."""
-    known = engine.header
-    roles.check(known)
-    wanted = [name for name, role in roles.named() if role != "person"]
-    require_free(wanted)
-    found = engine.count(wanted, person=roles.person)
-    columns = {name: found.table[name] for name in found.table.column_names}
-    return assemble(
-        columns, roles, known=known, origin=origin, multiplicity=found.rows, person=found.person, writing=writing
-    )

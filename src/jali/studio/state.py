@@ -32,7 +32,7 @@ READ_FIRST = 64 << 20
 
 READS = ("input", "quasi", "sensitive", "other", "person", "weights", "types", "missing", "domain", "identifier",
          "allow", "pseudonym_key", "missing_is_value", "separator", "encoding", "sheet", "missing_markers", "decimal",
-         "thousands", "date_format")  # fmt: skip
+         "thousands", "date_format", "memory")  # fmt: skip
 """The keys of a job that say how its table is read."""
 
 
@@ -210,7 +210,7 @@ def _files_in(values: Iterable[object]) -> Iterator[object]:
 # -- roles -----------------------------------------------------------------------------------------------------------
 
 ALONE = ("input", "person", "missing", "domain", "separator", "encoding", "sheet", "missing_markers", "decimal",
-         "thousands", "date_format")  # fmt: skip
+         "thousands", "date_format", "memory")  # fmt: skip
 """The keys of a job that say how any one of its columns is read."""
 ROLES = ("quasi", "sensitive", "other", "identifier", "person", "weights", "left out")
 """What a column can be for, as the profile calls it."""

@@ -47,7 +47,7 @@ class Lattice:
         self.table, self.principles, self.on_step = table, principles, on_step
         self.roller = Roller(table)
         self.tallies = Tallies(self.roller)
-        self.top = self.roller.top
+        self.top, self.floor = self.roller.top, table.floor
         self.nodes = int(np.prod([height + 1 for height in self.top], dtype=object))
         if self.nodes > largest:
             raise too_large(table, self.nodes, largest)
@@ -66,7 +66,7 @@ class Lattice:
     def _compiled(self) -> CompiledLattice | None:
         """The same search by kernels, where they can do it and it is worth their while; they keep no record."""
         small = self.nodes * (self.table.frequencies.combinations + 1_000) <= kernels.LOOKS
-        if recording() or small or self.nodes > LARGEST:
+        if recording() or small or self.nodes > LARGEST or any(self.floor):
             return None
         return compiled(self.roller, self.principles, self.least)
 
@@ -82,8 +82,9 @@ class Lattice:
         return [(*node[:i], n + 1, *node[i + 1 :]) for i, n in enumerate(node) if n < self.top[i]]
 
     def all_nodes(self) -> list[Levels]:
-        """Every node, lowest first."""
-        return sorted(itertools.product(*(range(h + 1) for h in self.top)), key=lambda node: (sum(node), node))
+        """Every node that the table tells, lowest first."""
+        levels = (range(low, high + 1) for low, high in zip(self.floor, self.top, strict=True))
+        return sorted(itertools.product(*levels), key=lambda node: (sum(node), node))
 
     # -- judging a node ---------------------------------------------------------------------------------------
 
@@ -126,18 +127,20 @@ class Lattice:
     def minimal(self) -> list[Levels]:
         """All nodes that satisfy the requirement while no finer one does."""
         if not self.monotone:
-            return _lowest(self.all_satisfied())
+            return lowest(self.all_satisfied())
         kernels = self._compiled
-        return frontier(self.top, self.satisfied) if kernels is None else kernels.minimal(self._heard)
+        if kernels is not None:
+            return kernels.minimal(self._heard)
+        return frontier(self.top, self.satisfied, self.floor)
 
     def all_satisfied(self) -> list[Levels]:
         """All nodes that satisfy the requirement, each looked at; InfeasibleError where there is none."""
         held = [node for node in self.all_nodes() if self.satisfied(node)]
         if not held:
-            raise self._none_holds()
+            raise self.none_holds()
         return held
 
-    def _none_holds(self, budget: int = 0) -> InfeasibleError:
+    def none_holds(self, budget: int = 0) -> InfeasibleError:
         """What is said once every node was judged; the whole table as one group proves it only for some principles."""
         promises = ", ".join(map(repr, self.principles))
         within = f" with at most {budget:,} rows suppressed" if budget else ""
@@ -151,7 +154,7 @@ class Lattice:
         """The minimal nodes with their costs, and what is known of the others."""
         costing = self.costing
         held = None if self.monotone else self.all_satisfied()
-        found = self.minimal() if held is None else _lowest(held)
+        found = self.minimal() if held is None else lowest(held)
         top = {c.name: height for c, height in zip(self.table.quasi, self.top, strict=True)}
         return Nodes([self.node(levels, costing) for levels in found], top, None if held is None else frozenset(held))
 
@@ -198,8 +201,13 @@ class Lattice:
         ranked = [self._ranked(costing, metric, node, budget) for node in nodes]
         best = min((found for found in ranked if found is not None), key=lambda found: found[0], default=None)
         if best is None:
-            raise self._none_holds(budget)
+            raise self.none_holds(budget)
         return best[1], best[2]
+
+    def rank(self, metric: Metric, node: Levels, hidden: Bools, importance: Ints | None) -> tuple[float, int, Levels]:
+        """What nodes are compared by, the lowest being the best."""
+        costing, tally = Costing(self.table, self.roller.hierarchies, importance=importance), self.tally(node)
+        return round(costing.price(tally, hidden, metric), 12), int(tally.rows[hidden].sum()), node
 
     def _ranked(self, costing: Costing, metric: Metric, node: Levels, budget: int) -> Ranked | None:
         tally = self.tally(node)
@@ -237,7 +245,7 @@ class Lattice:
                     seen.add(above)
                     heapq.heappush(heap, (bound, above, False))
         if best is None:
-            raise self._none_holds(budget)
+            raise self.none_holds(budget)
         return best[1], best[2]
 
     def cost(self, costing: Costing, metric: Metric, node: Levels) -> float:
@@ -257,8 +265,8 @@ class Lattice:
     def _finest(self, budget: int) -> list[Levels]:
         """The finest nodes in which at most `budget` rows lie in groups too small for any of the principles."""
         if self.least <= 1:
-            return [tuple(0 for _ in self.top)]
-        return frontier(self.top, lambda node: self.large_enough(node, budget))
+            return [self.floor]
+        return frontier(self.top, lambda node: self.large_enough(node, budget), self.floor)
 
     def suppression(self, tally: Tally, budget: int) -> Bools | None:
         """Which groups must be suppressed so that all groups hold, the suppressed one too; None if too many.
@@ -302,25 +310,38 @@ class Lattice:
         return Node(levels_of(self.table, levels), len(rows), int(rows.min()), 0, **costs)
 
 
-def _lowest(nodes: list[Levels]) -> list[Levels]:
+def lowest(nodes: list[Levels]) -> list[Levels]:
     """Those with no other below them."""
     return sorted(node for node in nodes if not any(other != node and below(other, node) for other in nodes))
 
 
-def frontier(top: Levels, holds: Callable[[Levels], bool]) -> list[Levels]:
-    """All minimal nodes between zero and `top` that hold, when whatever lies above a node that holds does too.
+def frontier(top: Levels, holds: Callable[[Levels], bool], floor: Levels | None = None) -> list[Levels]:
+    """All minimal nodes up to `top` that hold, when whatever lies above a node that holds does too.
 
     Each chain from an undecided node to the top is bisected; a node that holds decides everything above it and one
     that does not everything below it, so most nodes are never asked.
 
     >>> frontier((2, 2), lambda node: sum(node) >= 3)
     [(1, 2), (2, 1)]
+
+    Nodes below `floor`, zero by default, are not looked at.
     """
+    if floor is not None and any(floor):
+        found = frontier(_minus(top, floor), lambda node: holds(_plus(node, floor)))
+        return [_plus(node, floor) for node in found]
     verdicts = _Verdicts(top)
     for node in verdicts.lowest_first():
         if not verdicts.state[node]:
             verdicts.bisect(verdicts.chain(node), holds)
     return [verdicts.levels[node] for node in verdicts.minimal()]
+
+
+def _plus(one: Levels, other: Levels) -> Levels:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def _minus(one: Levels, other: Levels) -> Levels:
+    return tuple(a - b for a, b in zip(one, other, strict=True))
 
 
 _HOLDS, _FAILS = 1, 2

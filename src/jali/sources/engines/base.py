@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 
 from jali.core.arrays import Ints, combine, counted, owners, runs_of, starts
 from jali.core.rows import Order, Rows
+from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
 
-ROWS, PERSON, PROFILE, PEOPLE = (f"{name} counted by jali" for name in ("rows", "person", "profile", "people"))
+ROWS, PERSON, PROFILE, PEOPLE, GROUP = (
+    f"{name} counted by jali" for name in ("rows", "person", "profile", "people", "group")
+)
 """Names in what an engine answers. They are no names that a column has: see `require_free`."""
 
 
@@ -41,6 +44,7 @@ class Recoding:
 
     values: pa.Array  # (values,) each once, none missing
     nodes: Ints  # (values,)
+    missing: int | None = None  # the node of the missing value, and of a value that is none of these
 
 
 NO_RECODING: Mapping[str, Recoding] = MappingProxyType({})
@@ -54,12 +58,20 @@ class Engine(Protocol):
         """The names of its columns, in their order."""
 
     def count(
-        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
-    ) -> Combinations:
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING,
+        within: Cut | None = None, most: int | None = None,
+    ) -> Combinations:  # fmt: skip
         """The distinct combinations of some columns, those in `recoded` by their nodes, with their rows.
 
-        With `person`, the column that says whose row it is, they are counted person by person.
+        With `person`, the column that says whose row it is, they are counted person by person. `within` divides rows
+        into groups; the group of a combination is then its first column, called GROUP. TooManyError says that there are
+        more than `most`, before they come here.
         """
+
+    def sizes(
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many of these combinations have how many rows, in each group."""
 
 
 def require_free(columns: Sequence[str]) -> None:
@@ -134,9 +146,13 @@ def refuse_nobody(name: str, rows: int) -> None:
 # -- an order that does not depend on the threads of an engine ------------------------------------------------------
 
 
-def in_order(answer: pa.Table, columns: Sequence[str], person: str | None = None) -> Combinations:
-    """The combinations of an answer, sorted by what they are."""
-    require_free(columns)
+def in_order(
+    answer: pa.Table, columns: Sequence[str], person: str | None = None, *, most: int | None = None
+) -> Combinations:
+    """The combinations of an answer, sorted by what they are; TooManyError where there are more than `most`."""
+    if most is not None and answer.num_rows > most:
+        raise TooManyError
+    require_free([name for name in columns if name != GROUP])
     place, _ = combine(_ranks(answer.select([*columns, *([] if person is None else [person])])), answer.num_rows)
     order = np.argsort(place, kind="stable")
     sorted_answer = answer.take(pa.array(order))
@@ -187,6 +203,13 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+
+
+def sizes_in(answer: pa.Table, within: Cut | None) -> Sizes:
+    """The sizes of an answer, which has the columns GROUP, where rows are divided, ROWS and PEOPLE."""
+    size = _ints(answer[ROWS])
+    return Sizes(np.zeros(len(size), dtype=np.int64) if within is None else _ints(answer[GROUP]), size,
+                 _ints(answer[PEOPLE]))  # fmt: skip
 
 
 def rows_of(found: Combinations) -> Rows:

@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
+from jali.encoding.large import Cut, Sizes
 from jali.errors import InputError, nearest_hidden
 from jali.sources.engines.base import (
+    GROUP,
     NO_RECODING,
     PEOPLE,
     PROFILE,
@@ -21,6 +23,7 @@ from jali.sources.engines.base import (
     profiles_in,
     quoted,
     refuse_nobody,
+    sizes_in,
 )
 from jali.sources.engines.locations import Location
 
@@ -138,20 +141,18 @@ class DatabaseTable:
         return list(self.database.columns(self.names))
 
     def count(
-        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
-    ) -> Combinations:
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING,
+        within: Cut | None = None, most: int | None = None,
+    ) -> Combinations:  # fmt: skip
         """The distinct combinations with their rows, person by person where somebody has several."""
-        known, db = self.database.columns(self.names), self.database
-        for name in (*columns, *([] if person is None else [person])):
-            if known[name] == "other":
-                do = "leave it out, or make a view that shows it as text"
-                raise InputError(f'column "{name}" of {db.shown} holds values that jali cannot publish', do=do)
-        kinds: list[Kind] = ["integer" if name in recoded else known[name] for name in columns]
-        rows, values = self._rows(columns, known, person, recoded)
-        keys = ", ".join(f"c{at}" for at in range(len(columns)))
+        db = self.database
+        rows, values, kinds = self._rows(columns, person, recoded, within)
+        keys = ", ".join(_keys(columns, within))
         if person is None or not self._has_repeated(rows, values, person):
-            answer = db.ask(f"{rows} SELECT {keys}, count(*) FROM r GROUP BY {keys}", values, [*kinds, "integer"])
-            return in_order(answer.rename_columns([*columns, ROWS]), columns)
+            few = "" if most is None else f" LIMIT {most + 1}"
+            answer = db.ask(f"{rows} SELECT {keys}, count(*) FROM r GROUP BY {keys}{few}", values, [*kinds, "integer"])
+            names = [*([] if within is None else [GROUP]), *columns]
+            return in_order(answer.rename_columns([*names, ROWS]), names, most=most)
         numbered = f"{rows}, s AS (SELECT dense_rank() OVER (ORDER BY {keys}) AS place, r.* FROM r)"
         places = db.ask(f"{numbered} SELECT DISTINCT place, {keys} FROM s", values, ["integer", *kinds])
         one = f"{as_text(db, 'place')} || ':' || {as_text(db, 'n')}"
@@ -163,22 +164,54 @@ class DatabaseTable:
         answer = db.ask(profiles, values, ["text", "integer"]).rename_columns([PROFILE, PEOPLE])
         return profiles_in(places.rename_columns([PROFILE, *columns]), columns, answer).each()
 
+    def sizes(
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        rows, values, _ = self._rows(columns, None, recoded, within)
+        keys, own = ", ".join(_keys(columns, within)), [] if within is None else ["g"]
+        each = f"e AS (SELECT {', '.join([*own, 'count(*) AS n'])} FROM r GROUP BY {keys})"
+        again = ", ".join([*own, "n"])
+        question = f"{rows}, {each} SELECT {again}, count(*) FROM e GROUP BY {again}"
+        answer = self.database.ask(question, values, ["integer"] * (2 + len(own)))
+        return sizes_in(answer.rename_columns([*([] if within is None else [GROUP]), ROWS, PEOPLE]), within)
+
     def _rows(
-        self, columns: Sequence[str], known: Mapping[str, Kind], person: str | None, recoded: Mapping[str, Recoding]
-    ) -> tuple[str, list[Any]]:
-        """WITH r AS (…): what is counted, under names of ours, and its parameters."""
+        self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
+    ) -> tuple[str, list[Any], list[Kind]]:
+        """WITH r AS (…): what is counted, under names of ours; its parameters, and the kinds of combinations."""
+        known = self._known([*columns, *([] if person is None else [person])])
+        read = [*columns, *sorted(set() if within is None else within.columns - {*columns})]
         asked: list[str] = []
         joins: list[str] = []
         values: list[Any] = []
-        for at, name in enumerate(columns):
+        for at, name in enumerate(read):
             own_value = self.database.expression(name, known[name])
+            node = f"m{at}.node"
             if name in recoded:
                 nodes, own = self.database.nodes(recoded[name], at, len(values))
                 joins.append(f"LEFT JOIN {nodes} AS m{at} ON {own_value} = m{at}.value")
                 values += own
-            asked.append(f"m{at}.node AS c{at}" if name in recoded else f"{own_value} AS c{at}")
+                missing = recoded[name].missing
+                node = node if missing is None else f"coalesce({node}, {missing:d})"
+            asked.append(f"{node if name in recoded else own_value} AS c{at}")
         asked += [] if person is None else [f"{self.database.expression(person, known[person])} AS p"]
-        return f"WITH r AS (SELECT {', '.join(asked)} FROM {of_table(self.names)} AS t {' '.join(joins)})", values
+        rows = f"SELECT {', '.join(asked)} FROM {of_table(self.names)} AS t {' '.join(joins)}"
+        kinds: list[Kind] = ["integer" if name in recoded else known[name] for name in columns]
+        if within is None:
+            return f"WITH r AS ({rows})", values, kinds
+        group = _group(within, {name: f"c{at}" for at, name in enumerate(read)})
+        divided = f"d AS ({rows}), s AS (SELECT {group} AS g, d.* FROM d), r AS (SELECT * FROM s WHERE g >= 0)"
+        return f"WITH {divided}", values, ["integer", *kinds]
+
+    def _known(self, columns: Sequence[str]) -> dict[str, Kind]:
+        """What the columns of the table hold; InputError where one of these cannot be published."""
+        known, db = self.database.columns(self.names), self.database
+        for name in columns:
+            if known[name] == "other":
+                do = "leave it out, or make a view that shows it as text"
+                raise InputError(f'column "{name}" of {db.shown} holds values that jali cannot publish', do=do)
+        return known
 
     def _has_repeated(self, rows: str, values: list[Any], person: str) -> bool:
         """Whether somebody has several rows; an InputError where a row is nobody's."""
@@ -190,6 +223,21 @@ class DatabaseTable:
         )
         refuse_nobody(person, nobodys)
         return bool(most > 1)
+
+
+def _keys(columns: Sequence[str], within: Cut | None) -> list[str]:
+    return [*([] if within is None else ["g"]), *(f"c{at}" for at in range(len(columns)))]
+
+
+def _group(cut: Cut | int, named: Mapping[str, str]) -> str:
+    """The number of the group of a row."""
+    if isinstance(cut, int):
+        return f"{cut:d}"
+    cases = (
+        f"WHEN {named[cut.column]} < {bound:d} THEN {_group(part, named)}"
+        for bound, part in zip(cut.bounds, cut.parts, strict=False)
+    )
+    return f"CASE {' '.join(cases)} ELSE {_group(cut.parts[-1], named)} END"
 
 
 def as_text(database: Database, expression: str) -> str:

@@ -19,8 +19,21 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from pyarrow import acero
 
+from jali.encoding.large import Cut, Sizes
 from jali.errors import InputError
-from jali.sources.engines.base import NO_RECODING, PERSON, ROWS, Combinations, Engine, Recoding, in_order, refuse_nobody
+from jali.sources.engines.base import (
+    GROUP,
+    NO_RECODING,
+    PEOPLE,
+    PERSON,
+    ROWS,
+    Combinations,
+    Engine,
+    Recoding,
+    in_order,
+    refuse_nobody,
+    sizes_in,
+)
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.embedded import opened
 from jali.sources.engines.frames import LazyFrame
@@ -132,29 +145,64 @@ class ArrowDataset:
         return list(self.dataset.schema.names)
 
     def count(
-        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
-    ) -> Combinations:
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING,
+        within: Cut | None = None, most: int | None = None,
+    ) -> Combinations:  # fmt: skip
         """The distinct combinations with their rows; of people with several rows each comes by itself."""
-        every = [*columns, *([] if person is None else [person])]
-        steps = [
-            acero.Declaration("scan", acero.ScanNodeOptions(self.dataset, columns={n: pc.field(n) for n in every}))
-        ]
-        names = [*columns, *([] if person is None else [PERSON])]
-        plan = acero.Declaration.from_sequence(
-            [*steps, acero.Declaration("project", acero.ProjectNodeOptions([pc.field(n) for n in every], names))]
-        )
-        for name, recoding in recoded.items():
-            plan = _joined(plan, names, name, recoding)
-        how = acero.AggregateNodeOptions([([], "hash_count_all", None, ROWS)], keys=names)
-        answer = acero.Declaration("aggregate", how, [plan]).to_table()
+        plan, names = self._asked(columns, person, recoded, within)
+        answer = _aggregate(plan, names, ROWS).to_table()
         if person is None:
-            return in_order(answer, columns)
+            return in_order(answer, names, most=most)
         own = answer[PERSON]
         nobody = own.is_null() if not pa.types.is_string(own.type) else pc.or_kleene(own.is_null(), pc.equal(own, ""))
         refuse_nobody(person, int(pc.sum(answer.filter(nobody)[ROWS]).as_py() or 0))
         if len(own.unique()) == int(pc.sum(answer[ROWS]).as_py() or 0):
-            return self.count(columns, recoded=recoded)
+            return self.count(columns, recoded=recoded, most=most)
         return in_order(answer, columns, PERSON)
+
+    def sizes(
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        plan, names = self._asked(columns, None, recoded, within)
+        keys = [ROWS] if within is None else [GROUP, ROWS]
+        return sizes_in(_aggregate(_aggregate(plan, names, ROWS), keys, PEOPLE).to_table(), within)
+
+    def _asked(
+        self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
+    ) -> tuple[acero.Declaration, list[str]]:
+        """The rows that are counted, with nodes and groups, and the names of what makes a combination."""
+        own = [] if person is None else [person]
+        read = [*columns, *sorted(set() if within is None else within.columns - {*columns}), *own]
+        scan = acero.Declaration("scan", acero.ScanNodeOptions(self.dataset, columns={n: pc.field(n) for n in read}))
+        names = [*read[: len(read) - len(own)], *([] if person is None else [PERSON])]
+        how = acero.ProjectNodeOptions([pc.field(n) for n in read], names)
+        plan = acero.Declaration("project", how, [scan])
+        for name in names:
+            if name in recoded:
+                plan = _joined(plan, names, name, recoded[name])
+        if within is None:
+            return plan, names
+        kept = [GROUP, *columns]
+        how = acero.ProjectNodeOptions([_group(within), *(pc.field(n) for n in columns)], kept)
+        grouped = acero.Declaration("project", how, [plan])
+        return acero.Declaration("filter", acero.FilterNodeOptions(pc.field(GROUP) >= 0), [grouped]), kept
+
+
+def _aggregate(plan: acero.Declaration, keys: list[str], name: str) -> acero.Declaration:
+    """The distinct rows, each with how often it stands."""
+    how = acero.AggregateNodeOptions([([], "hash_count_all", None, name)], keys=keys)
+    return acero.Declaration("aggregate", how, [plan])
+
+
+def _group(cut: Cut | int) -> pc.Expression:
+    """The number of the group of a row."""
+    if isinstance(cut, int):
+        return pc.scalar(pa.scalar(cut, pa.int64()))
+    last = _group(cut.parts[-1])
+    for bound, part in reversed(list(zip(cut.bounds, cut.parts, strict=False))):
+        last = pc.if_else(pc.field(cut.column) < bound, _group(part), last)
+    return last
 
 
 def _joined(plan: acero.Declaration, names: list[str], name: str, recoding: Recoding) -> acero.Declaration:
@@ -163,5 +211,7 @@ def _joined(plan: acero.Declaration, names: list[str], name: str, recoding: Reco
     other = acero.Declaration("table_source", acero.TableSourceNodeOptions(nodes))
     both = acero.HashJoinNodeOptions("left outer", [name], [ROWS], names, [PERSON + " node"])
     joined = acero.Declaration("hashjoin", both, [plan, other])
-    kept = [pc.field(PERSON + " node" if each == name else each) for each in names]
+    node = pc.field(PERSON + " node")
+    node = node if recoding.missing is None else pc.coalesce(node, pc.scalar(pa.scalar(recoding.missing, pa.int64())))
+    kept = [node if each == name else pc.field(each) for each in names]
     return acero.Declaration("project", acero.ProjectNodeOptions(kept, names), [joined])

@@ -9,7 +9,9 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
+from jali.encoding.large import Cut, Sizes
 from jali.sources.engines.base import (
+    GROUP,
     NO_RECODING,
     PEOPLE,
     PERSON,
@@ -22,6 +24,7 @@ from jali.sources.engines.base import (
     profiles_of,
     quoted,
     refuse_nobody,
+    sizes_in,
 )
 
 
@@ -42,19 +45,43 @@ class LazyFrame:
         return list(self.frame.collect_schema().names())
 
     def count(
-        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING
-    ) -> Combinations:
+        self, columns: Sequence[str], *, person: str | None = None, recoded: Mapping[str, Recoding] = NO_RECODING,
+        within: Cut | None = None, most: int | None = None,
+    ) -> Combinations:  # fmt: skip
         """The distinct combinations with their rows, person by person where somebody has several."""
-        names = list(columns)
-        frame = self.frame.select([*names, *([] if person is None else [nw.col(person).alias(PERSON)])])
-        for name, recoding in recoded.items():
-            frame = self._recoded(frame, name, recoding)
+        frame, names = self._asked(columns, person, recoded, within)
         if person is None or not self._has_repeated(frame, person):
-            return in_order(_counted(frame.select(names), names), names)
+            counted = _grouped(frame.select(names), names)
+            counted = counted if most is None else counted.head(most + 1)
+            return in_order(counted.collect("pyarrow").to_arrow(), names, most=most)
         if self.library in _PROFILES:
             return _PROFILES[self.library](frame.to_native(), names)
         every = [*names, PERSON]
-        return in_order(_counted(frame, every), names, PERSON)
+        return in_order(_grouped(frame, every).collect("pyarrow").to_arrow(), names, PERSON)
+
+    def sizes(
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        frame, names = self._asked(columns, None, recoded, within)
+        keys = [ROWS] if within is None else [GROUP, ROWS]
+        again = _grouped(frame, names).group_by(keys).agg(nw.len().alias(PEOPLE))
+        return sizes_in(again.collect("pyarrow").to_arrow(), within)
+
+    def _asked(
+        self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
+    ) -> tuple[nw.LazyFrame[Any], list[str]]:
+        """The rows that are counted, with nodes and groups, and the names of what makes a combination."""
+        names = list(columns)
+        read = [*names, *sorted(set() if within is None else within.columns - {*names})]
+        frame = self.frame.select([*read, *([] if person is None else [nw.col(person).alias(PERSON)])])
+        for name in read:
+            if name in recoded:
+                frame = self._recoded(frame, name, recoded[name])
+        if within is not None:
+            frame = frame.with_columns(_group(within).alias(GROUP)).filter(nw.col(GROUP) >= 0)
+            names = [GROUP, *names]
+        return frame, names
 
     @staticmethod
     def _has_repeated(frame: nw.LazyFrame[Any], person: str) -> bool:
@@ -81,12 +108,22 @@ class LazyFrame:
         names = list(frame.collect_schema().names())
         joined = frame.join(nw.from_native(_NODES[self.library](frame.to_native(), nodes)).lazy(),
                             left_on=name, right_on=value, how="left")  # fmt: skip
-        return joined.select(*(nw.col(node).alias(name) if each == name else nw.col(each) for each in names))
+        own = nw.col(node) if recoding.missing is None else nw.col(node).fill_null(recoding.missing)
+        return joined.select(*(own.alias(name) if each == name else nw.col(each) for each in names))
 
 
-def _counted(frame: nw.LazyFrame[Any], names: list[str]) -> pa.Table:
-    counted = frame.group_by(names, drop_null_keys=False).agg(nw.len().alias(ROWS))
-    return counted.collect("pyarrow").to_arrow()
+def _grouped(frame: nw.LazyFrame[Any], names: list[str]) -> nw.LazyFrame[Any]:
+    return frame.group_by(names, drop_null_keys=False).agg(nw.len().alias(ROWS))
+
+
+def _group(cut: Cut | int) -> Any:
+    """The number of the group of a row."""
+    if isinstance(cut, int):
+        return nw.lit(cut)
+    last = _group(cut.parts[-1])
+    for bound, part in reversed(list(zip(cut.bounds, cut.parts, strict=False))):
+        last = nw.when(nw.col(cut.column) < bound).then(_group(part)).otherwise(last)
+    return last
 
 
 # -- a table of ours in the hands of an engine ----------------------------------------------------------------------

@@ -1,0 +1,173 @@
+"""Tables of more distinct combinations than memory holds: their rows stay where they are, and are asked by codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from jali.core.arrays import Ints
+from jali.core.memory import shown
+from jali.encoding.frequencies import Frequencies
+from jali.encoding.table import Coarse, Column, Table
+from jali.errors import InputError
+
+MORE = 'give more memory, e.g. memory = "16GB", or name fewer columns, or coarser hierarchies'
+BYTES, EACH = 128, 16
+"""What a distinct combination takes while it is searched: bytes, and bytes for each of its columns."""
+
+
+def room_of(memory: int, columns: int) -> int:
+    """How many distinct combinations of so many columns are held in so many bytes; at least one."""
+    return max(1, memory // (BYTES + EACH * columns))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rows divided by the node of a recoded column: below the first bound, below the next, …, and the rest."""
+
+    column: str
+    bounds: tuple[int, ...]  # ascending
+    parts: tuple[Cut | int, ...]  # one more; a number is that of a group, -1 where its rows are not counted
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns by which rows are divided, here and below."""
+        return {self.column}.union(*(part.columns for part in self.parts if isinstance(part, Cut)))
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """How many combinations have how many rows: all that is known of combinations that stay where they are."""
+
+    group: Ints  # (entries,) 0 where rows are not divided
+    size: Ints  # (entries,) rows of a combination
+    many: Ints  # (entries,) combinations
+
+
+class TooManyError(Exception):
+    """More combinations than were asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Distinct combinations of nodes, sorted, with their rows."""
+
+    nodes: Mapping[str, Ints]  # (records,) of each column that was asked for
+    rows: Ints  # (records,)
+    group: Ints | None = None  # (records,) where rows were divided
+
+
+class Elsewhere(Protocol):
+    """Rows that stay where they are. `nodes` are by code: what takes the place of each value of a column."""
+
+    def count(
+        self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
+        most: int | None = None,
+    ) -> Counted:  # fmt: skip
+        """The distinct combinations of the columns `of`, by default all that have nodes; `within` cuts by nodes too.
+
+        TooManyError where there are more than `most`.
+        """
+
+    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
+        """How many combinations of these columns have how many rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargeTable(Table):
+    """A table whose distinct combinations do not fit into the memory that is allowed.
+
+    Its columns know their values and how many rows have each, and have no codes: `records` is 0. Methods that can do
+    without all combinations at once ask for some; every other one says so.
+    """
+
+    elsewhere: Elsewhere = field(kw_only=True)
+    memory: int = field(kw_only=True)  # bytes
+
+    def __post_init__(self) -> None:
+        assert all(column.value_rows is not None for column in self.columns)
+
+    @property
+    def room(self) -> int:
+        """How many distinct combinations may be held."""
+        return room_of(self.memory, len(self.columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        rows = self.columns[0].value_rows
+        assert rows is not None
+        return int(rows.sum())
+
+    @property
+    def people(self) -> int:
+        """As many as rows."""
+        return self.rows
+
+    def at(self, levels: Sequence[int], *, sensitive: bool = True, other: bool = True) -> Table:
+        """The table counted at these levels of its quasi-identifiers; TooManyError where even that is too much."""
+        kept = {"quasi", *(["sensitive"] if sensitive else []), *(["other", "identifier"] if other else [])}
+        columns = [column for column in self.columns if column.role in kept]
+        level = dict(zip([column.name for column in self.quasi], levels, strict=True))
+        nodes = {c.name: self._nodes(c, level.get(c.name)) for c in columns}
+        found = self.elsewhere.count(nodes, most=self.room)
+        made = [self._column(c, found.nodes[c.name], nodes[c.name]) for c in columns]
+        return self.made(made, found.rows, Coarse(tuple(levels), self.entropy if sensitive else 0.0))
+
+    def sizes_at(self, levels: Sequence[int]) -> Sizes:
+        """How many combinations of the quasi-identifiers have how many rows at these levels."""
+        pairs = zip(self.quasi, levels, strict=True)
+        return self.elsewhere.sizes({column.name: self._nodes(column, level) for column, level in pairs})
+
+    def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
+        """A table of some of the rows, or of all, in memory."""
+        given: dict[str, Any] = {
+            name: getattr(self, name) for name in ("origin", "domain", "unnamed", "notes", "dropped", "allowed")
+        }
+        return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **given)
+
+    @cached_property
+    def entropy(self) -> float:
+        """Σ F log F over the cells of quasi-identifiers and sensitive values."""
+        cells = self.elsewhere.sizes({c.name: self._nodes(c, 0) for c in (*self.quasi, *self.sensitive)})
+        share = cells.size / self.rows
+        return float(np.sum(cells.many * (share * np.log(share))))
+
+    def _nodes(self, column: Column, level: int | None) -> Ints:
+        codes = np.arange(len(column.values), dtype=np.int64)
+        if level is None or column.role != "quasi":
+            return codes
+        return self.hierarchy(column.name).maps[level].astype(np.int64)
+
+    @staticmethod
+    def _column(column: Column, found: Ints, nodes: Ints) -> Column:
+        """The column of counted records: each has a code of those that occur under its node."""
+        code = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
+        occurring = np.flatnonzero(column.present)[::-1]
+        code[nodes[occurring]] = occurring
+        smallest: type[np.integer] = np.uint8 if len(nodes) <= 2**8 else np.uint16 if len(nodes) <= 2**16 else np.int32
+        return replace(
+            column,
+            codes=code[found].astype(smallest),
+            value_rows=column.value_rows if column.role == "quasi" else None,
+        )
+
+    def refused(self, what: str) -> InputError:
+        """What is said of a method that needs every distinct combination."""
+        beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
+        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=MORE)
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """Nothing that could be held."""
+        self._refuse("this")
+
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise self.refused("this")
+
+    people_at = frame = sample = head = take = one_by_one = distinct = merged = with_quasi = _refuse
+    without_sensitive = _refuse

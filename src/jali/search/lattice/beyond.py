@@ -1,0 +1,169 @@
+"""The lattice of a table beyond memory: the engine finds the levels at which groups are large enough, and counts there.
+
+Group sizes only grow upwards. A node in which more rows than may be suppressed lie in groups that are too small for
+the principles rules out every node below it, whatever the sensitive values are. What is left lies above the minimal
+nodes that are not ruled out, and is searched from counts at these levels, or at levels below several of them. So the
+result is that of the search in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from jali.core.arrays import Bools, Ints, counted
+from jali.core.progress import Step
+from jali.encoding.large import MORE, LargeTable, TooManyError
+from jali.encoding.table import Table
+from jali.errors import InfeasibleError, InputError
+from jali.principles.base import Principle
+from jali.search.lattice.costs import Metric, Node, Nodes
+from jali.search.lattice.lattice import Lattice, frontier, lowest
+from jali.search.lattice.tally import Levels, Roller, below
+
+
+def best_beyond(
+    table: LargeTable, principles: tuple[Principle, ...], metric: Metric, suppress: Fraction,
+    importance: Ints | None = None, *, on_step: Step,
+) -> tuple[Lattice, Levels, Bools]:  # fmt: skip
+    """The best node as `Lattice.best` finds it, its suppressed groups, and a lattice whose table has that node."""
+    top = Lattice(at_roots(table), principles, on_step=on_step)
+    budget = int(suppress * table.rows)
+    best: tuple[tuple[float, int, Levels], Lattice, Bools] | None = None
+    checked = 0
+    for base in bases(table, top.least, budget):
+        lattice = Lattice(base, principles, on_step=on_step)
+        try:
+            node, hidden = lattice.best(metric, suppress, importance)
+        except InfeasibleError:
+            continue
+        finally:
+            checked += lattice.checked
+        rank = lattice.rank(metric, node, hidden, importance)
+        if best is None or rank < best[0]:
+            best = rank, lattice, hidden
+    if best is None:
+        raise top.none_holds(budget)
+    (_, _, node), lattice, hidden = best
+    if table.of_role("other") or table.of_role("identifier"):
+        lattice = given_beyond(table, principles, node, on_step=on_step)
+    lattice.checked = checked
+    return lattice, node, hidden
+
+
+def given_beyond(table: LargeTable, principles: tuple[Principle, ...], node: Levels, *, on_step: Step) -> Lattice:
+    """A lattice whose table has a given node, with all columns that are published."""
+    try:
+        return Lattice(table.at(node), principles, on_step=on_step)
+    except TooManyError:
+        raise too_fine(table) from None
+
+
+def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_step: Step) -> Nodes:
+    """The minimal nodes with their costs, as `Lattice.minimal_nodes` gives them."""
+    top = Lattice(at_roots(table), principles, on_step=on_step)
+    nodes: dict[Levels, Node] = {}
+    satisfied: set[Levels] = set()
+    for base in bases(table, top.least, 0):
+        lattice = Lattice(base, principles, on_step=on_step)
+        try:
+            found = lattice.minimal_nodes()
+        except InfeasibleError:
+            continue
+        nodes |= {tuple(node.levels.values()): node for node in found}
+        satisfied |= found.satisfied or set()
+    if not nodes:
+        raise top.none_holds()
+    heights = {column.name: height for column, height in zip(table.quasi, top.top, strict=True)}
+    return Nodes([nodes[n] for n in lowest(list(nodes))], heights, None if top.monotone else frozenset(satisfied))
+
+
+def at_roots(table: LargeTable, *, other: bool = True) -> Table:
+    """The table with every quasi-identifier at its root: what is published apart from them."""
+    try:
+        return table.at(tuple(table.hierarchy(column.name).height for column in table.quasi), other=other)
+    except TooManyError:
+        names = ", ".join(c.name for c in table.columns if c.role != "quasi")
+        do = f"leave out some of them ({names}), or give more memory"
+        raise InputError(
+            "columns that are published as they are have more combinations than memory holds", do=do
+        ) from None
+
+
+def too_fine(table: LargeTable) -> InputError:
+    """What is said where counts do not fit at levels that may have to be published."""
+    return InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
+
+
+# -- from which levels on groups are large enough --------------------------------------------------------------------
+
+
+def bases(table: LargeTable, least: int, budget: int) -> Iterator[Table]:
+    """The table at levels such that every node in which groups are large enough lies above some of them."""
+    floor = lowest_levels(table, least, budget)
+    try:
+        yield table.at(floor, other=False)
+        return
+    except TooManyError:
+        if least <= 1:
+            what = "the promises ask for no group size, so no level can be ruled out from sizes"
+            raise InputError(f"{what}, and the table has more combinations than memory holds",
+                             do=f"promise KAnonymity as well, or {MORE}") from None  # fmt: skip
+    top = tuple(table.hierarchy(column.name).height for column in table.quasi)
+    yield from _above(table, frontier(top, _Sizes(table, least, budget).large_enough, floor))
+
+
+def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
+    """For each column the lowest level that could hold if all others were at their roots, from its own counts."""
+    found = []
+    for column in table.quasi:
+        hierarchy, rows = table.hierarchy(column.name), column.value_rows
+        assert rows is not None
+        for level, nodes in enumerate(hierarchy.maps):
+            size = counted(nodes, rows, len(hierarchy.levels[level]))
+            if level == hierarchy.height or int(size[size < least].sum()) <= budget:
+                found.append(level)
+                break
+    return tuple(found)
+
+
+def _above(table: LargeTable, nodes: list[Levels]) -> Iterator[Table]:
+    """The table at the levels below all of these nodes, or, where that is too fine, below some and below the others."""
+    try:
+        yield table.at(tuple(map(min, *nodes)) if len(nodes) > 1 else nodes[0], other=False)
+    except TooManyError:
+        if len(nodes) == 1:
+            raise too_fine(table) from None
+        half = len(nodes) // 2
+        yield from _above(table, nodes[:half])
+        yield from _above(table, nodes[half:])
+
+
+class _Sizes:
+    """Says of nodes whether groups are large enough: from counts that are held, else by asking the engine."""
+
+    def __init__(self, table: LargeTable, least: int, budget: int) -> None:
+        self.table, self.least, self.budget = table, least, budget
+        self.held: list[tuple[Levels, Roller]] = []
+
+    def large_enough(self, node: Levels) -> bool:
+        """Whether at most `budget` rows lie in groups of fewer than `least`."""
+        for levels, roller in self.held:
+            if below(levels, node):
+                return self._few(roller, node)
+        try:
+            found = self.table.at(node, sensitive=False, other=False)
+        except TooManyError:
+            if self.table.room >= self.table.rows // self.least + self.budget:
+                return False  # so many groups cannot be large enough
+            sizes = self.table.sizes_at(node)
+            small = sizes.size < self.least
+            return int((sizes.size * sizes.many)[small].sum()) <= self.budget
+        self.held.append((node, Roller(found)))
+        while len(self.held) > 1 and sum(roller.table.records for _, roller in self.held) > self.table.room:
+            self.held.pop(0)
+        return self._few(self.held[-1][1], node)
+
+    def _few(self, roller: Roller, node: Levels) -> bool:
+        sizes = roller.sizes(roller.bottom, node)
+        return int(sizes[sizes < self.least].sum()) <= self.budget

@@ -1,0 +1,195 @@
+"""Tables that an engine holds: their distinct combinations come here, or, where they are too many, only answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+
+from jali.core.arrays import Ints, counted
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, room_of
+from jali.encoding.table import Column, Table
+from jali.errors import InputError
+from jali.sources.assemble import Encoder, Roles, assemble
+from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
+from jali.sources.engines.locations import Location, located
+from jali.sources.writing import Writing, as_line
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+Opening = Callable[[], AbstractContextManager[Engine]]
+"""Opens a table that counts its own rows, again and again."""
+
+
+def _is_dataset(given: object) -> TypeGuard[Dataset]:
+    """Whether this is an Arrow dataset; whoever has one has loaded its module, which takes a while."""
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(given, module.Dataset)
+
+
+def opening_of(place: object, table: str | None = None) -> Opening | None:
+    """What opens a table that counts its own rows; None for a file or frame to be read."""
+    if _is_dataset(place):
+        return partial(_dataset, place)
+    location = located(place, table)
+    return None if location is None else partial(_located, location)
+
+
+@contextmanager
+def _dataset(dataset: Dataset) -> Iterator[Engine]:
+    from jali.sources.engines.datasets import engine_of
+
+    with engine_of(dataset) as engine:
+        yield engine
+
+
+@contextmanager
+def _located(location: Location) -> Iterator[Engine]:
+    from jali.sources.engines.datasets import engine_at
+
+    with engine_at(location) as engine:
+        yield engine
+
+
+@contextmanager
+def file_engine(path: Path) -> Iterator[Engine]:
+    """What counts the rows of a Parquet file."""
+    from jali.sources.engines.datasets import dataset_at, engine_of
+
+    with engine_of(dataset_at(str(path)), str(path)) as engine:
+        yield engine
+
+
+def from_engine(
+    opening: Opening, roles: Roles, *, memory: int, origin: str = "arrow", writing: Writing | None = None
+) -> Table:
+    """The table of what an engine counts: its distinct combinations, and people where they are named.
+
+    Where there are more combinations than `memory` holds, the table stays with the engine.
+    """
+    wanted = [name for name, role in roles.named() if role != "person"]
+    require_free(wanted)
+    room = None if roles.person is not None else room_of(memory, len(wanted))
+    with opening() as engine:
+        known = engine.header
+        roles.check(known)
+        try:
+            found = engine.count(wanted, person=roles.person, most=room)
+        except TooManyError:
+            return large_table(engine, opening, roles, memory=memory, origin=origin, writing=writing)
+    columns = {name: found.table[name] for name in found.table.column_names}
+    return assemble(
+        columns, roles, known=known, origin=origin, multiplicity=found.rows, person=found.person, writing=writing
+    )
+
+
+# -- more combinations than memory holds ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """The values of a column as its engine has them, and the code of each."""
+
+    values: pa.Array  # (values,) none missing
+    codes: Ints  # (values,)
+    missing: int  # the code of the missing value; 0 where none is missing
+
+    @classmethod
+    def of(cls, found: Combinations, column: Column) -> Keys:
+        """Those of a column that was counted by itself."""
+        own = found.table[column.name]
+        own = own.combine_chunks() if isinstance(own, pa.ChunkedArray) else own
+        filled = own.is_valid().to_numpy(zero_copy_only=False)
+        codes = column.codes.astype(np.int64)
+        return cls(own.filter(pa.array(filled)), codes[filled], int(codes[~filled][0]) if not filled.all() else 0)
+
+    def recoding(self, nodes: Ints) -> Recoding:
+        """What takes the place of each value; `nodes` is by code."""
+        return Recoding(self.values, nodes[self.codes], int(nodes[self.missing]))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """An engine that is asked by codes."""
+
+    opening: Opening
+    keys: Mapping[str, Keys]
+    rows: int
+
+    def count(
+        self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
+        most: int | None = None,
+    ) -> Counted:  # fmt: skip
+        """The distinct combinations of these columns by their nodes."""
+        names = list(nodes) if of is None else list(of)
+        with self.opening() as engine:
+            found = engine.count(names, recoded=self._recoded(nodes), within=within, most=most)
+        if within is None:
+            self._require_same(int(found.rows.sum()))
+        own = {name: _ints(found.table[name]) for name in names}
+        return Counted(own, found.rows, None if within is None else _ints(found.table[GROUP]))
+
+    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
+        """How many combinations of these columns have how many rows."""
+        with self.opening() as engine:
+            found = engine.sizes(list(nodes), recoded=self._recoded(nodes), within=within)
+        if within is None:
+            self._require_same(int((found.size * found.many).sum()))
+        return found
+
+    def _recoded(self, nodes: Mapping[str, Ints]) -> dict[str, Recoding]:
+        return {name: self.keys[name].recoding(own) for name, own in nodes.items()}
+
+    def _require_same(self, rows: int) -> None:
+        """Raise InputError where the table is no longer what it was."""
+        if rows != self.rows:
+            raise InputError("the table changed while it was read", do="run it again when nobody writes to it")
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
+
+
+def large_table(
+    engine: Engine, opening: Opening, roles: Roles, *, memory: int, origin: str, writing: Writing | None
+) -> LargeTable:
+    """The table of an engine whose distinct combinations are more than memory holds."""
+    if roles.weights is not None:
+        raise InputError("a table with weights has more distinct rows than memory holds", do=MORE)
+    if roles.missing == "drop":
+        do = f'use missing = "keep", or leave out incomplete rows in a view, or {MORE}'
+        raise InputError("incomplete rows cannot be dropped from a table beyond memory", do=do)
+    encoder, known, named = Encoder(roles, writing), engine.header, {name for name, _ in roles.every()}
+    made: dict[str, Column] = {}
+    keys: dict[str, Keys] = {}
+    for name, _ in roles.published():
+        try:
+            found = engine.count([name], most=room_of(memory, 1))
+        except TooManyError:
+            raise InputError(f'column "{name}" alone has more values than memory holds', do=MORE) from None
+        column = encoder.column(name, {name: found.table[name]}, found.rows)
+        keys[name] = Keys.of(found, column)
+        rows = counted(column.codes, found.rows, len(column.values))
+        made[name] = replace(column, codes=column.codes[:0], value_rows=rows)
+    columns = tuple(made[name] for name in known if name in made)
+    assert columns[0].value_rows is not None
+    return LargeTable(
+        columns=columns,
+        records=0,
+        origin=origin,
+        domain=roles.domain,
+        unnamed=tuple(name for name in known if name not in named),
+        dropped=roles.identifiers.dropped,
+        allowed=roles.identifiers.allow,
+        notes=tuple(map(as_line, encoder.notes(columns, known))),
+        elsewhere=Asked(opening, keys, int(columns[0].value_rows.sum())),
+        memory=memory,
+    )

@@ -1,0 +1,311 @@
+"""Tables beyond memory: engines count by groups and levels, and what is published is what memory would have given."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jali
+from jali.core.memory import installed
+from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError
+from jali.errors import InputError
+from jali.sources.engines.base import Engine, Recoding
+from jali.sources.engines.databases import DatabaseTable
+from jali.sources.engines.datasets import ArrowDataset
+from jali.sources.engines.embedded import DuckDB, SQLite
+from jali.sources.engines.frames import LazyFrame
+from oracles.engines import COLUMNS, TABLES, arrow, counted
+from oracles.often import examples
+
+
+def engines(table: pa.Table) -> Iterator[Engine]:
+    """The same rows in the hands of every engine that needs no server."""
+    yield LazyFrame(nw.from_native(pl.from_arrow(table).lazy()))
+    yield LazyFrame(nw.from_native(duckdb.from_arrow(table)))
+    yield ArrowDataset(ds.dataset(table))
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in table.column_names)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    with closing(sqlite3.connect(":memory:")) as lite, closing(duckdb.connect()) as duck:
+        lite.execute(f"CREATE TABLE people ({names})")
+        lite.executemany(f"INSERT INTO people VALUES ({', '.join('?' * table.num_columns)})", rows)
+        yield DatabaseTable(SQLite(lite, "a database"), ("main", "people"))
+        duck.register("arrow_people", table)
+        duck.execute("CREATE TABLE people AS SELECT * FROM arrow_people")
+        yield DatabaseTable(DuckDB(duck, "a database"), ("main", "people"))
+
+
+# -- the door -------------------------------------------------------------------------------------------------------
+
+NODES = {"n": {0: 0, 1: 1, 2: 2}, COLUMNS[1]: {"a": 0, "b": 1, "": 2, "*": 3}}
+MISSING = 4
+CUT = Cut("n", (1, 3), (0, Cut(COLUMNS[1], (2,), (1, -1)), 2))
+
+
+def group_of(row: dict[str, Any]) -> int:
+    """The group of a row by CUT, in words."""
+    number, word = (NODES[name].get(row[name], MISSING) for name in ("n", COLUMNS[1]))
+    if number < 1:
+        return 0
+    if number >= 3:
+        return 2
+    return 1 if word < 2 else -1
+
+
+@given(TABLES, st.booleans())
+def test_an_engine_counts_within_groups_and_says_how_many_have_how_many_rows(
+    rows: list[Any], all_columns: bool
+) -> None:
+    """Rows are divided by the nodes of columns that need not be counted; the missing value has a node of its own."""
+    table = arrow(rows)
+    recoded = {
+        name: Recoding(pa.array(list(nodes)), np.array(list(nodes.values())), MISSING) for name, nodes in NODES.items()
+    }
+    names = COLUMNS[:2] if all_columns else ("d",)
+    told = [row for row in table.to_pylist() if group_of(row) >= 0]
+    expected = Counter(
+        (group_of(row), *(NODES[n].get(row[n], MISSING) if n in NODES else row[n] for n in names)) for row in told
+    )
+    sizes = Counter((key[0], number) for key, number in expected.items())
+    for engine in engines(table):
+        assert counted(engine.count(names, recoded=recoded, within=CUT)) == expected
+        found = engine.sizes(names, recoded=recoded, within=CUT)
+        assert Counter(dict(zip(zip(found.group.tolist(), found.size.tolist(), strict=True), found.many.tolist(),
+                                strict=True))) == sizes  # fmt: skip
+        plain = engine.count(names, recoded=recoded)
+        whole = engine.sizes(names, recoded=recoded)
+        assert int(whole.many.sum()) == len(plain.rows)
+        assert int((whole.many * whole.size).sum()) == len(rows)
+        assert counted(engine.count(names, recoded=recoded, most=len(plain.rows))) == counted(plain)
+        with pytest.raises(TooManyError):
+            engine.count(names, recoded=recoded, most=len(plain.rows) - 1)
+
+
+# -- sizes of memory ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["", "many", "-4GB", "4 XB", "0", 0, -1, True, 2.5, "4GB5"])
+def test_memory_that_is_no_size_is_refused_before_anything_is_read(given: Any) -> None:
+    """In one line, with what to write instead."""
+    with pytest.raises(InputError, match=r'memory is no size.*write memory = "4GB"'):
+        jali.read("nowhere.duckdb", quasi=["a"], memory=given)
+
+
+def test_the_memory_of_a_machine_is_that_of_its_container(tmp_path: Path) -> None:
+    """The smallest limit counts; "max" is none."""
+    whole = installed(())
+    small, none = tmp_path / "limit", tmp_path / "none"
+    small.write_text("123456789\n")
+    none.write_text("max\n")
+    assert installed((str(small), str(none))) == 123_456_789
+    assert installed((str(none), str(tmp_path / "nothing"))) == whole
+
+
+# -- the lattice ----------------------------------------------------------------------------------------------------
+
+PEOPLE = st.tuples(
+    st.none() | st.integers(20, 35), st.sampled_from(["13050", "13051", "13120", "14850", "", "9"]),
+    st.none() | st.sampled_from("abcde"), st.sampled_from(["flu", "cold", "gout", None]), st.integers(0, 2),
+)  # fmt: skip
+ROLES: Any = {
+    "quasi": {"age": jali.bands(2, 6), "zip": jali.mask(), "sex": jali.suppress()},
+    "sensitive": ["disease"],
+}
+PROMISES = [
+    [jali.KAnonymity(2)], [jali.KAnonymity(3)], [jali.KAnonymity(5)], [jali.KAnonymity(2), jali.DistinctDiversity(2)],
+    [jali.EntropyDiversity(1.5)], [jali.KAnonymity(3), jali.TCloseness(0.5)], [jali.RecursiveDiversity(3, 2)],
+    [jali.Safety(0.9, 1), jali.KAnonymity(2)],
+]  # fmt: skip
+
+
+def people(rows: list[Any]) -> pa.Table:
+    """Rows as a table."""
+    types = (pa.int64(), pa.string(), pa.string(), pa.string(), pa.int64())
+    names = ("age", "zip", "sex", "disease", "ward")
+    return pa.table(
+        {name: pa.array([r[i] for r in rows], of) for i, (name, of) in enumerate(zip(names, types, strict=True))}
+    )
+
+
+def for_combinations(room: int, columns: int) -> int:
+    """The bytes in which so many combinations fit."""
+    return room * (BYTES + EACH * columns)
+
+
+def both(rows: list[Any], room: int, roles: Any) -> tuple[jali.Table, jali.Table]:
+    """The same rows as one table in memory, and as one that may have to stay with its engine."""
+    frame = pl.from_arrow(people(rows)).lazy()
+    columns = sum(len(names) for names in roles.values())
+    return jali.table(frame, **roles), jali.table(frame, **roles, memory=for_combinations(room, columns))
+
+
+def same_release(found: Any, expected: Any) -> None:
+    """Two releases show the same rows, and say the same of them."""
+    shown = [
+        Counter(map(tuple, (row.values() for row in each.frame("arrow").to_pylist()))) for each in (found, expected)
+    ]
+    assert shown[0] == shown[1]
+    first, second = found.manifest, expected.manifest
+    assert (first.counts, first.method, first.domain, first.notes) == (
+        second.counts, second.method, second.domain, second.notes
+    )  # fmt: skip
+    assert first.metrics == pytest.approx(second.metrics, abs=1e-9)
+    assert [column.to_dict() for column in found.columns] == [column.to_dict() for column in expected.columns]
+
+
+def outcome(work: Callable[[], Any], table: jali.Table) -> Any:
+    """What a function gives; a text where it cannot be done, None where memory does not suffice for it."""
+    try:
+        return work()
+    except jali.InfeasibleError as problem:
+        return str(problem)
+    except InputError as problem:
+        if isinstance(table, LargeTable) and "memory" in problem.what and "memory" in (problem.do or ""):
+            return None
+        raise
+
+
+@examples(3)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(8, 30), st.sampled_from(PROMISES),
+    st.fixed_dictionaries({
+        "metric": st.sampled_from(["kl", "discernibility", "average", "height", "loss"]),
+        "suppress": st.sampled_from([0.0, 0.1, 0.3]), "importance": st.sampled_from([None, {"zip": 3}]),
+    }), st.tuples(st.booleans(), st.sampled_from(["declared", "present"])),
+)  # fmt: skip
+def test_the_best_node_beyond_memory_is_that_in_memory(
+    rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, Any]
+) -> None:
+    """The same node, suppressed rows, figures and file; or one line that says what to change."""
+    other, domain = read_as
+    held, large = both(rows, room, ROLES | ({"other": ["ward"]} if other else {}))
+    expected, found = (
+        outcome(lambda table=table: jali.generalize(table.with_domain(domain), promises, **options), table)
+        for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found in (expected, None)
+    elif found is not None:
+        same_release(found, expected)
+
+
+@given(st.lists(PEOPLE, min_size=8, max_size=40), st.integers(8, 30), st.sampled_from(PROMISES))
+def test_the_minimal_nodes_beyond_memory_are_those_in_memory(rows: list[Any], room: int, promises: Any) -> None:
+    """With their groups and costs; each of them can be published."""
+    held, large = both(rows, room, ROLES)
+    expected, found = (outcome(lambda table=table: jali.minimal(table, promises), table) for table in (held, large))
+    if isinstance(expected, str) or found is None:
+        assert found in (expected, None)
+        return
+    assert [(node.levels, node.groups, node.smallest) for node in found] == [
+        (node.levels, node.groups, node.smallest) for node in expected
+    ]
+    assert [node.kl for node in found] == pytest.approx([node.kl for node in expected], abs=1e-9)
+    assert found.satisfied == expected.satisfied
+    levels = dict(found[0].levels)
+    same_release(jali.generalize(large, promises, levels=levels), jali.generalize(held, promises, levels=levels))
+
+
+def many(number: int = 400) -> list[Any]:
+    """Rows that are nearly all different, of which a few hundred can be made alike."""
+    random = np.random.default_rng(7)
+    words = ["13050", "13051", "13120", "14850", "9"]
+    return [
+        (int(random.integers(20, 36)), words[random.integers(5)], "abcde"[random.integers(5)],
+         ("flu", "cold", "gout")[random.integers(3)], int(random.integers(3)))
+        for _ in range(number)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("suppress", [0.0, 0.05])
+@pytest.mark.parametrize("room", [85, 110, 150])
+def test_a_small_budget_is_enough_for_a_table_that_does_not_fit(room: int, suppress: float) -> None:
+    """It stays with its engine, and the release is the one of memory: from one base, or from several."""
+    held, large = both(many(), room, ROLES)
+    assert isinstance(large, LargeTable)
+    assert held.frequencies.combinations > room
+    options: Any = {"suppress": suppress, "metric": "loss"}
+    promises = [jali.KAnonymity(8), jali.EntropyDiversity(1.5)]
+    same_release(jali.generalize(large, promises, **options), jali.generalize(held, promises, **options))
+
+
+# -- partitions -----------------------------------------------------------------------------------------------------
+
+_TREE = [
+    ["13050", "130", "1", "*"], ["13051", "130", "1", "*"], ["13120", "131", "1", "*"], ["14850", "148", "1", "*"],
+    ["9", "9", "9", "*"], ["", "", "", "*"],
+]  # fmt: skip
+CUT_BY: Any = {
+    "quasi": {"age": jali.bands(2, 6), "zip": jali.taxonomy(_TREE), "sex": jali.suppress()},
+    "sensitive": ["disease"],
+}
+
+
+@examples(4)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=60), st.integers(10, 40), st.sampled_from(PROMISES[:-1]),
+    st.fixed_dictionaries({
+        "split": st.sampled_from(["range", "entropy"]), "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from([None, "taxonomy", "set", "pdf", "set-exact"]),
+    }), st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
+)  # fmt: skip
+def test_the_partition_beyond_memory_is_that_in_memory(
+    rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, Any, Any]
+) -> None:
+    """The same groups, shown in the same way, with the same figures; or one line that says what to change."""
+    other, roles, domain = read_as
+    held, large = both(rows, room, roles | ({"other": ["ward"]} if other else {}))
+    expected, found = (
+        outcome(lambda table=table: jali.partition(table.with_domain(domain), promises, **options), table)
+        for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str):
+        assert found in (expected, None)
+    elif found is not None:
+        same_release(found, expected)
+        assert found.groups.sort_by([(n, "ascending") for n in found.groups.column_names]).equals(
+            expected.groups.sort_by([(n, "ascending") for n in expected.groups.column_names])
+        )
+
+
+@pytest.mark.parametrize("roles", [ROLES, CUT_BY])
+@pytest.mark.parametrize("room", [60, 90, 150])
+def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any) -> None:
+    """The engine cuts it until groups fit, and the release is the one of memory."""
+    held, large = both(many(), room, roles)
+    assert isinstance(large, LargeTable)
+    promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
+    same_release(jali.partition(large, promises), jali.partition(held, promises))
+
+
+def test_what_needs_every_combination_says_so_in_one_line() -> None:
+    """It names what to change; nothing of the table is in it."""
+    held, large = both(many(), 60, ROLES)
+    k, e = jali.KAnonymity(4), jali.EntropyDiversity(1.5)
+    refused: list[Callable[[Any], Any]] = [
+        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
+        lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
+        lambda t: jali.partition(t, k, split="kl"), lambda t: jali.partition(t, e, transparent=True),
+        lambda t: jali.partition(t, k, suppress=0.1), lambda t: jali.generalize(t, k, show="pdf"),
+        lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
+        lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
+        jali.audit,
+    ]  # fmt: skip
+    for ask in refused:
+        with pytest.raises(InputError, match=r'memory = "11.*KB".*give more memory') as caught:
+            ask(large)
+        assert "\n" not in str(caught.value)
+        assert not any(word in str(caught.value) for word in ("13050", "flu", "gout"))
