@@ -64,8 +64,8 @@ async function load() {
 async function show(name, html) {
   const root = at("view"), same = shown === name, open = opened(root);
   const focus = document.activeElement && root.contains(document.activeElement) ? document.activeElement.id : "";
-  const typing = one => one.name || one === document.activeElement; // a field that acts by itself, while somebody types in it
-  const typed = shownAt === location.hash ? [...root.querySelectorAll("form [name], input[type=text][data-act]")].filter(typing)
+  const typing = one => one.name || "narrows" in one.dataset || one === document.activeElement; // a field that acts by itself, while somebody types in it
+  const typed = shownAt === location.hash ? [...root.querySelectorAll("form [name], input[type=text][data-act], [data-narrows]")].filter(typing)
     .map(one => [one.id, one.type === "checkbox" ? one.checked : one.value]) : [];
   if (same && html === last) return; // what is in use stays as it is
   root.innerHTML = last = html;
@@ -73,6 +73,7 @@ async function show(name, html) {
   for (const id of same ? open : []) if (at(id)) at(id).open = true;
   for (const [id, value] of typed) if (at(id)) at(id)[typeof value === "boolean" ? "checked" : "value"] = value;
   searchable(root);
+  for (const field of root.querySelectorAll("[data-narrows]")) narrow(field);
   if (same && focus && at(focus)) at(focus).focus({preventScroll: true});
   if (!same) {
     if (shown) root.focus({preventScroll: true});
@@ -126,7 +127,31 @@ at("view").addEventListener("submit", event => {
   event.preventDefault();
   const form = event.target, fields = {};
   for (const one of form.elements) if (one.name) fields[one.name] = one.type === "checkbox" ? one.checked : one.value;
+  if (form.dataset.listed) fields.columns = listed(form.dataset.listed).map(item => item.dataset.own);
   if (form.dataset.act) act(form.dataset.act, {...given(form), ...fields}, form);
+});
+
+// -- lists that a field narrows --------------------------------------------------------------------------------------
+
+const listed = id => [...at(id).children].filter(item => !item.hidden);
+
+function narrow(field) {
+  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean), items = [...at(field.dataset.narrows).children];
+  for (const item of items) item.hidden = !words.every(word => item.dataset.text.includes(word));
+  const left = listed(field.dataset.narrows).length;
+  at(field.id + "-left").textContent = left === items.length ? left.toLocaleString("en") : left + " of " + items.length;
+}
+
+document.addEventListener("input", event => { if (event.target.dataset.narrows) narrow(event.target); });
+document.addEventListener("keydown", event => {
+  const list = event.target.closest("[data-chosen], .files"), step = {ArrowDown: 1, ArrowUp: -1}[event.key] || 0;
+  if (!list || !(step || event.key === "Enter" && event.target.dataset.narrows)) return;
+  const field = list.dataset.narrows ? list : document.querySelector("[data-narrows='" + list.id + "']");
+  const stops = [field, ...listed(field.dataset.narrows).map(item => item.firstElementChild)];
+  event.preventDefault();
+  if (!step) { if (stops[1]) stops[1].click(); return; }
+  const next = stops[stops.indexOf(event.target) + step];
+  if (next) next.focus();
 });
 
 // -- the state: history and progress ---------------------------------------------------------------------------------

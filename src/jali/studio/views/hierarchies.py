@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 EDITED = 100_000
 """Values of a hierarchy whose nodes are shown and can be edited one by one; larger ones are edited as a file."""
-WAITS = 60.0
-"""Seconds in which an edit is tried before it is kept."""
 KINDS: dict[str, tuple[str, str, dict[str, str]]] = {
     "auto": ("jali chooses", "jali chooses by what the values look like.", {}),
     "bands": ("bands", "Numbers in bands of equal width; each width is a level.", {"bands": "5, 10, 20"}),
@@ -159,10 +156,7 @@ def _use(session: Session, column: str, given: Any, said: str) -> None:
     state = session.opened
     document = alone(job, column, given)
     checked(document, state.base, state.folder)
-    run = session.want("hierarchy", column=column, document=document)
-    until = time.monotonic() + WAITS
-    while run.status == "running" and time.monotonic() < until:
-        time.sleep(0.01)
+    run = session.waited(session.want("hierarchy", column=column, document=document))
     if run.status == "failed":
         raise InputError(run.said)
     session.record(said, job)
