@@ -50,14 +50,15 @@ function opened(root) {
 async function load() {
   if (loading) { again = true; return; }
   loading = true;
+  at("view").setAttribute("aria-busy", "true");
   try {
     const {name, query} = place();
     const answer = await ask("/api/views/" + name + (query ? "?" + query : ""));
     if (!answer.ok) { complain(await answer.text()); return; }
-    show(name, await answer.text());
+    await show(name, await answer.text());
   } catch { unreachable(); } finally {
     loading = false;
-    if (again) { again = false; load(); }
+    if (again) { again = false; load(); } else at("view").removeAttribute("aria-busy");
   }
 }
 
@@ -139,7 +140,7 @@ function narrow(field) {
   const words = field.value.toLowerCase().split(/\s+/).filter(Boolean), items = [...at(field.dataset.narrows).children];
   for (const item of items) item.hidden = !words.every(word => item.dataset.text.includes(word));
   const left = listed(field.dataset.narrows).length;
-  at(field.id + "-left").textContent = left === items.length ? left.toLocaleString("en") : left + " of " + items.length;
+  at(field.id + "-left").textContent = (left === items.length ? "" : left.toLocaleString("en") + " of ") + items.length.toLocaleString("en") + " listed";
 }
 
 document.addEventListener("input", event => { if (event.target.dataset.narrows) narrow(event.target); });
@@ -166,7 +167,7 @@ async function refresh() {
   at("table").textContent = state.table || "";
   at("undo").disabled = !(state.at > 0);
   at("redo").disabled = !(state.history && state.at < state.history.length - 1);
-  for (const link of links) link.classList.toggle("off", !state.open);
+  document.querySelector("nav.steps ol").hidden = !state.open;
   at("steps").hidden = !state.history || !state.history.length;
   at("history").replaceChildren(...(state.history || []).map((said, number) => {
     const item = document.createElement("li"), button = document.createElement("button");

@@ -65,12 +65,6 @@ def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str,
     desk.say("Attacking it with the algorithm known" if algorithm else "Judging what an attacker would learn")
     first = [decision.banner(material), decision.decision(material).html(), decision.before(material).html()]
     rest = [make for make in SECTIONS if make not in (decision.decision, decision.before, decision.signoff)]
-    parts: list[Html] = []
-    desk.say("Drawing the report")
-    for at, make in enumerate(rest):
-        desk.step(at, len(rest))
-        with desk.drawing:
-            parts.append(make(material).html())
     counts = material.manifest["counts"]
     every = [[one.threshold, one.column, one.found, one.outcome] for one in material.verdict.judged]
     reached = {} if isinstance(material.audit, Missing) else reaches(material.audit, release)
@@ -78,11 +72,19 @@ def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str,
     figures = {"Rows": f"{counts['rows']:,}"}
     if counts.get("groups"):
         figures[release.words.shown] = f"{counts['groups']:,}"
-    return {
-        "verdict": joined(first), "report": joined(parts), "decision": material.verdict.decision,
+    told: dict[str, Any] = {
+        "verdict": joined(first), "report": "", "decision": material.verdict.decision,
         "notes": [*_notes(material), *release.notes], "figures": figures, "open": known and not algorithm,
         "judged": every, "reaches": {name: percent(share) for name, share in reached.items()},
     }  # fmt: skip
+    desk.part(told)  # the verdict does not wait for the pictures
+    parts: list[Html] = []
+    desk.say("Drawing the report")
+    for at, make in enumerate(rest):
+        desk.step(at, len(rest))
+        with desk.drawing:
+            parts.append(make(material).html())
+    return told | {"report": joined(parts)}
 
 
 def _notes(material: Material) -> tuple[str, ...]:
@@ -178,7 +180,7 @@ def save_all(
     session.record(f"release folder: {output}", document)
     decided = {"decision": decision, "by": by.strip(), "on": date.today().isoformat()}
     run = judged(session, document)
-    known = run is not None and run.status == "done" and json.loads(run.key)[1]["algorithm"]
+    known = run is not None and run.result is not None and json.loads(run.key)[1]["algorithm"]
     session.again("save", document=document, release=release, report=report, job=job, decided=decided, replace=replace,
                   algorithm=known)  # fmt: skip
 
@@ -212,8 +214,9 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
             "Whether somebody who knows how the groups were chosen learns more is not judged yet. This takes longest."
         )
         parts.append(element("div", element("p", told), element("p", try_it), class_="quiet", id="open"))
-    more = element("details", element("summary", "The rest of the report"),
-                   element("div", Html(found["report"]), class_="report"), id="rest")  # fmt: skip
+    rest = element("div", Html(found["report"]), class_="report") if found["report"] else (
+        element("p", "Its pictures are being drawn …", class_="quiet", aria_busy="true"))  # fmt: skip
+    more = element("details", element("summary", "The rest of the report"), rest, id="rest")
     notes = [element("details", element("summary", "Notes"), bullets([sentence(n) for n in found["notes"]]),
                      id="notes")] if found["notes"] else []  # fmt: skip
     return page_part(joined([*parts, verdict, *notes, more, _form(session, found["decision"])]))
@@ -230,10 +233,14 @@ def _job(session: Session) -> Html:
         "Dropped": [name for name, role in roles.items() if role == "identifier"],
     }
     rows = [(label, ", ".join(names)) for label, names in by_role.items() if names]
-    rows += [("Promises", "; ".join(promise(one) for one in job.get("principles", ())) or "none yet")]
+    said = [sentence(promise(one)) for one in job.get("principles", ())]
+    if job.get("method") == "conceal":
+        said = [f"Everybody of {job['conceal']['public']} is in the table with a probability of "
+                f"{job['conceal']['low']} to {job['conceal']['high']}."]  # fmt: skip
+    rows += [("Promises", joined(element("div", one) for one in said) if said else "none yet")]
     rows += [("Method", str(job.get("method", "generalize")))]
     table = html_table(("What", "Which"), rows, caption="The job", named=True)
-    return element("section", table, policy.section(session, folded=True), class_="asked", id="asked")
+    return element("section", table, policy.section(session, words=False), class_="asked", id="asked")
 
 
 def _form(session: Session, verdict: str) -> Html:

@@ -205,8 +205,8 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
 
 def _controls(session: Session, run: Run | None) -> Html:
     """What is compared, and the button that begins."""
-    promises = "; ".join(look.promise(one) for one in session.job.get("principles", ())) or "none yet"
-    parts: list[object] = [element("p", element("b", "Promises: "), promises)]
+    promises = [look.promise(one) for one in session.job.get("principles", ())]
+    parts: list[object] = [element("p", element("b", "Promises")), bullets(promises or ["none yet"])]
     changed = run is not None and json.loads(run.key)[1]["document"] != explored(session.job)
     if run is not None and run.result is not None:
         result = run.result
@@ -264,7 +264,6 @@ def _frontier(session: Session, run: Run) -> Html:
     """The charts, what they say, and every point in a table."""
     result = run.result
     asked = _job_point(session, run)
-    so_far = "" if result["over"] else " so far"
     state = {"running": "Points appear as they are found.", "stopped": "Stopped. What was found stays."}
     parts: list[object] = []
     if run.status in state:
@@ -273,22 +272,34 @@ def _frontier(session: Session, run: Run) -> Html:
         first, *rest = result["reasons"]
         more = [element("details", element("summary", "Why not another one"), bullets(rest), id="why")] if rest else []
         parts.append(element("div", element("p", element("b", sentence(first))), *more, class_="advice"))
-        parts.append(_safest(session.job, result))
+        parts.append(_safest(session.job, result, asked))
     parts.append(element("div", Html(result["charts"]), class_="pair charts", id="charts"))
     parts.append(element("p", "Full sign: keeps all promises. Half: keeps them in a sense of its own. Empty: not all "
                          "of them. Ring: recommended. Click a sign, or choose it with the arrow keys and Enter.",
                          class_="hint"))  # fmt: skip
-    missed = {one["name"]: _missed(session.job, one) for one in result["points"] if not one["reason"]}
-    rows = [_row(one, asked, missed[one["name"]]) for one in result["points"] if not one["reason"]]
-    header = (result["varied"], "Method", "KL (nats)", "Query error", "Keeps", f"Policy {_policy(session.job).base}",
-              "Seconds", "Look")  # fmt: skip
-    number = "1 point" if len(rows) == 1 else f"{len(rows)} points"
-    caption = f"{number}{so_far}, by {result['vary']}; the promise asks for {result['asked']}"
-    parts.append(html_table(header, rows, caption=caption, numbers=(0, 2, 3, 6)))
+    parts += _tables(session, result, asked)
     missing = [f"{one['label']}: {one['reason']}" for one in result["points"] if one["reason"]]
     if missing:
         parts.append(element("details", element("summary", "What could not be made"), bullets(missing), id="missing"))
     return joined(parts)
+
+
+def _tables(session: Session, result: Mapping[str, Any], asked: str | None) -> list[Html]:
+    """The points at the strength that the promise asks for, and all of them."""
+    job = session.job
+    made = [one for one in result["points"] if not one["reason"]]
+    header = (result["varied"], "Method", "KL (nats)", "Query error", "Keeps", f"Policy {_policy(job).base}", "Seconds",
+              "Look")  # fmt: skip
+    rows = [(one["strength"] == result["asked"], _row(one, asked, _missed(job, one))) for one in made]
+    own = [row for here, row in rows if here]
+    number = "1 point" if len(rows) == 1 else f"{len(rows)} points"
+    title = f"All {number}, by {result['vary']}" if result["over"] else f"{number} so far, by {result['vary']}"
+    at = f"At {result['varied']} = {result['asked']}, which the promise asks for"
+    every = html_table(header, [row for _, row in rows], caption=title, numbers=(0, 2, 3, 6))
+    if not own:
+        return [every]
+    return [html_table(header, own, caption=at, numbers=(0, 2, 3, 6)),
+            element("details", element("summary", title), every, id="all-points")]  # fmt: skip
 
 
 SHORT = {"highest_risk": "highest risk", "average_risk": "average risk", "largest_belief": "belief in a value",
@@ -312,12 +323,12 @@ def _misses(point: Mapping[str, Any], missed: Sequence[str]) -> Html:
         return element("span", "✓ meets it", class_="reached met")
     lost = [SHORT.get(one, "belief with facts") for one in missed if one in point["reaches"]]
     unknown = [SHORT.get(one, "belief with facts") for one in missed if one not in point["reaches"]]
-    told = [f"misses {', '.join(lost)}"] if lost else []
-    told += [f"not known: {', '.join(unknown)}"] if unknown else []
-    return element("span", "; ".join(told), class_="reached change")
+    told = f"✕ {', '.join(lost)}" if lost else f"? not judged: {unknown[0]}"
+    told += f" and {len(unknown) - 1} more" if not lost and len(unknown) > 1 else ""
+    return element("span", told, class_="reached grave" if lost else "reached unknown")
 
 
-def _safest(job: Mapping[str, Any], result: Mapping[str, Any]) -> Html:
+def _safest(job: Mapping[str, Any], result: Mapping[str, Any], asked: str | None) -> Html:
     """Of the points that keep the promises as they read and meet the policy, the one that loses least."""
     policy = _policy(job)
     made = [one for one in result["points"] if not one["reason"]]
@@ -330,8 +341,10 @@ def _safest(job: Mapping[str, Any], result: Mapping[str, Any]) -> Html:
     best = min(safe, key=lambda one: one["rank"])
     also = "It also meets" if best["recommended"] else f"{best['label'].capitalize()} loses least of those that meet"
     link = element("a", "Look at it", href=f"#explore?point={best['name']}", id="look-safest")
+    take_it = button("Take it", "take", kind="plain", id_="take-safest", point=best["name"])
+    go = [" ", take_it] if best["name"] != asked else []
     return element("p", element("b", "✓ "), f"{also} every threshold of the policy {policy.base} that a method "
-                   f"decides (KL {best['kl']}, query error {best['error']}). ", link, ".", class_="flag calm",
+                   f"decides (KL {best['kl']}, query error {best['error']}). ", link, *go, class_="flag calm",
                    id="safest")  # fmt: skip
 
 

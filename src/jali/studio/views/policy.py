@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from jali.core.text import Html, element, joined, percent
+from jali.core.text import Html, bullets, element, joined, percent
 from jali.errors import InputError
 from jali.principles.base import exact
 from jali.risk.policy import PRESETS, Policy, policy_of
@@ -77,7 +77,8 @@ def set_threshold(session: Session, *, key: str, value: Any) -> None:
         raise InputError("the page sent something that the studio does not know", do="reload the page")
     name = key.partition(".")[0]
     own = {one: kept for one, kept in given.items() if one != name} | ({} if same else {name: told})
-    policy_of(own)  # refuses what is no threshold
+    if policy_of(own) == policy:  # which also refuses what is no threshold
+        return
     _record(session, f"policy: {key} {'as the preset' if same else _said(value)}", own)
 
 
@@ -140,7 +141,7 @@ def _record(session: Session, said: str, policy: Document) -> None:
     """Make it the policy; a release that was judged is judged again at once."""
     before = judged(session, session.job)
     session.record(said, session.job | {"policy": policy})
-    if before is not None and before.status == "done":
+    if before is not None and before.status in ("done", "running"):
         algorithm = json.loads(before.key)[1]["algorithm"]
         session.want("decide", document=session.job, algorithm=algorithm)
 
@@ -188,8 +189,8 @@ def _reached(session: Session) -> tuple[Mapping[str, list[str]], str]:
 # -- the page --------------------------------------------------------------------------------------------------------
 
 
-def section(session: Session, *, folded: bool) -> Html:
-    """Who may read the release, and every threshold with what the release reaches."""
+def section(session: Session, *, words: bool) -> Html:
+    """Who may read the release, and every threshold with what the release reaches; with `words` also as sentences."""
     given = session.job.get("policy", {})
     preset = str(given.get("preset", "own" if given else "public"))
     options = POLICIES if preset in POLICIES else {"own": "thresholds of its own", **POLICIES}
@@ -202,11 +203,13 @@ def section(session: Session, *, folded: bool) -> Html:
                     button(f"Back to {preset}", "policy", kind="plain", id_="policy-back", value=preset),
                     class_="flag soft")] if own and preset in POLICIES else []  # fmt: skip
     body = [element("p", HINT, " ", said, class_="quiet"), rows]
-    if not folded:
-        lead = element("p", "The verdict of the last step follows from these thresholds.", class_="quiet")
-        return element("section", element("h2", "What the verdict asks"), lead, chosen, *mine, *body, id="policy-of")
-    more = element("details", element("summary", "What the verdict asks"), *body, id="thresholds")
-    return element("section", chosen, *mine, more, id="policy-of")
+    more = element("details", element("summary", "Thresholds of your own" if words else "What the verdict asks"), *body,
+                   id="thresholds")  # fmt: skip
+    if not words:
+        return element("section", chosen, *mine, more, id="policy-of")
+    lead = element("p", "The verdict of the last step follows from these thresholds.", class_="quiet")
+    said_ = bullets(list(policy_of(given or None).words()))
+    return element("section", element("h2", "What the verdict asks"), lead, chosen, *mine, said_, more, id="policy-of")
 
 
 def _rows(job: Mapping[str, Any], reached: Mapping[str, list[str]]) -> Iterator[Html]:
@@ -252,4 +255,4 @@ def _row(label: str, field: Html, id_: str, *, own_value: bool, preset: str, rea
 
 
 def _outcome(text: str) -> str:
-    return {"✓": "met", "!": "change", "✕": "grave", "?": "open"}.get(text[:1], "")
+    return {"✓": "met", "!": "change", "✕": "grave", "?": "unknown"}.get(text[:1], "")

@@ -173,7 +173,7 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
     hides = job.get("method") == method.HIDES
     chosen = element("section", element("h2", PROMISED), method.presence(session), id="chosen") if hides else (
         joined([_chosen(job, found), _adding(job), method.presence(session)]))  # fmt: skip
-    parts += [chosen, _raw(job, found), method.section(session), policy.section(session, folded=False)]
+    parts += [chosen, _raw(job, found), method.section(session), policy.section(session, words=True)]
     return page_part(joined(parts))
 
 

@@ -110,7 +110,7 @@ def narrowed(label: str, list_: str, size: int, *, id_: str, chosen: bool = Fals
     """
     field = element("input", type="text", id=id_, autocomplete="off", spellcheck="false", data_narrows=list_,
                     data_chosen="" if chosen else None)  # fmt: skip
-    left = element("output", f"{size:,}", id=f"{id_}-left", class_="hint", for_=id_)
+    left = element("output", f"{size:,} listed", id=f"{id_}-left", class_="hint", for_=id_)
     return element("label", element("span", label, class_="label"), field, left, class_="entry narrow")
 
 
