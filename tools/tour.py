@@ -27,13 +27,16 @@ def studio(folder: Path) -> Iterator[str]:
     """The address of a studio with some of the invented census."""
     import jali
 
-    frame = jali.datasets.census(rows=ROWS, seed=0).frame("pandas")
-    frame = frame[[name for name in COLUMNS if name in frame.columns]]
+    everybody = jali.datasets.census(rows=4 * ROWS, seed=0).frame("pandas")[COLUMNS]
+    everybody.drop(columns="occupation").to_csv(folder / "residents.csv", index=False)
+    (folder / "archive").mkdir()
+    everybody[:200].to_csv(folder / "archive" / "people-2024.csv", index=False)
+    frame = everybody[:ROWS].copy()
     jobs = sorted(set(frame["occupation"]))
     frame["diagnosis"] = [DIAGNOSES[jobs.index(job)] for job in frame.pop("occupation")]
     frame.insert(0, "patient name", [f"Person {i}" for i in range(len(frame))])
     frame.to_csv(folder / "people.csv", index=False)
-    process = subprocess.Popen([sys.executable, "-u", "-m", "jali", "studio", "people.csv", "--no-browser"],
+    process = subprocess.Popen([sys.executable, "-u", "-m", "jali", "studio", "--no-browser"],
                                cwd=folder, stdout=subprocess.PIPE, text=True)  # fmt: skip
     try:
         assert process.stdout is not None
@@ -87,6 +90,12 @@ class Tour:
 
         self.until(css, pressed)
 
+    def type(self, css: str, text: str) -> None:
+        """Write into a field, in place of what stands there."""
+        field = self.until(css)
+        field.clear()
+        field.send_keys(text)
+
     def go(self, place: str) -> None:
         """Go to a view."""
         self.driver.execute_script("location.hash = arguments[0]", place)
@@ -107,8 +116,12 @@ class Tour:
         print(target)
 
 
-def walk(tour: Tour) -> None:
-    """The whole way."""
+def opened(tour: Tour) -> None:
+    """A table is chosen; its columns, hierarchies and promises are seen."""
+    tour.until("#files li")
+    tour.shoot("open")
+    tour.type("#search-files", "people.csv")
+    tour.press("#files li:not([hidden]) button")
     tour.until("#rows table")
     tour.until("#role-1")
     tour.shoot("data")
@@ -118,7 +131,12 @@ def walk(tour: Tour) -> None:
     tour.go("promises")
     tour.until("#raw table")
     tour.shoot("promises")
+
+
+def explored(tour: Tour) -> None:
+    """Methods are compared, one point is seen closely, two side by side, one is taken."""
     tour.go("explore")
+    tour.until("#compare")
     tour.shoot("explore-begin")
     tour.press("#compare")
     tour.until("#charts svg")
@@ -140,6 +158,10 @@ def walk(tour: Tour) -> None:
     tour.go(f"explore?point={first}")
     tour.press("[id^='take-']")
     tour.until(".flag.calm")
+
+
+def decided(tour: Tour) -> None:
+    """A question, the verdict, a threshold of one's own."""
     tour.go("ask")
     tour.press(".button.chip:nth-of-type(2)")
     tour.until("#answer .scale")
@@ -149,6 +171,27 @@ def walk(tour: Tour) -> None:
     tour.press("#make")
     tour.until(".verdict", seconds=300)
     tour.shoot("decide")
+    tour.press("#thresholds summary")
+    tour.type("#threshold-highest-risk", "1 in 30\t")
+    tour.until("#policy-back")
+    tour.until(".verdict", seconds=300)
+    tour.until("#progress[hidden]")
+    tour.shoot("thresholds")
+
+
+def hidden(tour: Tour) -> None:
+    """Who is in the table becomes the secret."""
+    tour.go("promises")
+    tour.press("#presence summary")
+    tour.type("#public", "residents.csv")
+    tour.press("#conceal-go")
+    tour.until("#reveal")
+    tour.until("#presence .quiet", lambda found: "of 20,000 people" in found.get_attribute("textContent"))
+    tour.shoot("presence")
+    tour.go("decide")
+    tour.press("#make")
+    tour.until(".verdict", seconds=300)
+    tour.shoot("presence-decided")
 
 
 def main(folder: str) -> None:
@@ -157,7 +200,9 @@ def main(folder: str) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, studio(Path(place)) as address, browser() as driver:
         driver.get(address)
-        walk(Tour(driver, pictures))
+        tour = Tour(driver, pictures)
+        for part in (opened, explored, decided, hidden):
+            part(tour)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ def fill(page: Page, css: str, text: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    page.until(lambda: not page.browser.find_elements("css selector", "main [aria-busy]"))
+    page.settled()
     page.press(css)
     keys = ActionChains(page.browser).key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL)
     keys.send_keys(text).perform()
@@ -154,70 +153,3 @@ def again(folder: Path) -> None:
     assert sorted((folder / "people-release" / "data.csv").read_text().splitlines()) == sorted(
         (folder / "again" / "data.csv").read_text().splitlines()
     )
-
-
-def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_keyboard(page: Page) -> None:
-    """Tab, arrows and Enter are enough, and the focus stays where it was."""
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
-    def focused() -> Any:
-        return page.browser.switch_to.active_element
-
-    def tab_to(wanted: str) -> None:
-        page.until(lambda: not page.browser.find_elements("css selector", "main [aria-busy]"))
-        script = (
-            "const e = document.activeElement; return e.id === arguments[0] || (e.href || '').endsWith(arguments[0])"
-        )
-        for _ in range(300):
-            if page.browser.execute_script(script, wanted):
-                return
-            ActionChains(page.browser).send_keys(Keys.TAB).perform()
-        raise AssertionError(f"Tab never comes to {wanted}")
-
-    page.find("#rows table")
-    field = role(page, "occupation")[1:]
-    page.find("body").send_keys(Keys.TAB)
-    tab_to(field)
-    focused().send_keys("s")
-    page.until(lambda: len(history(page)) == 2)
-    page.browser.refresh()
-    page.find("#rows table")
-    tab_to("#hierarchies")
-    focused().send_keys(Keys.ENTER)
-    page.find("#levels")
-    tab_to("make-suppress")
-    focused().send_keys(Keys.ENTER)
-    page.find("#preview")
-    tab_to("build-go")
-    focused().send_keys(Keys.ENTER)
-    page.until(lambda: "suppress" in history(page)[-1])
-    page.until(lambda: focused().get_attribute("id") == "build-go")
-    page.find("#above-0")
-    tab_to("above-0")
-    focused().send_keys(Keys.ENTER)
-    page.until(lambda: "added a level" in history(page)[-1])
-    page.find("#node-1-1")
-    tab_to("node-1-1")
-    focused().send_keys(Keys.ENTER)
-    page.find("#rename")
-    tab_to("to")
-    focused().send_keys(Keys.CONTROL, "a")
-    focused().send_keys("Named by keyboard", Keys.ENTER)
-    page.until(lambda: "Named by keyboard" in nodes(page))
-    page.browser.refresh()
-    page.find("#tree")
-    tab_to("#promises")
-    focused().send_keys(Keys.ENTER)
-    page.find("#adding")
-    page.find("#raw")
-    tab_to("method")
-    page.browser.refresh()
-    page.find("#raw")
-    page.browser.execute_script("document.querySelector('#adding summary').id = 'adding-summary'")
-    tab_to("adding-summary")
-    focused().send_keys(Keys.ENTER)
-    tab_to("add-FrequencyDiversity-0")
-    focused().send_keys(Keys.ENTER)
-    page.until(lambda: history(page)[-1] == "promise: frequency diversity")
-    page.kept_to_itself()

@@ -70,6 +70,14 @@ class Material:
         object.__setattr__(made, "decided", dict(decided))
         return made
 
+    def judged_by(self, policy: Policy | None, frontier: Mapping[str, Any] | None) -> Material:
+        """The same under another policy and beside another comparison; figures are not computed again."""
+        made = copy(self)
+        object.__setattr__(made, "policy", policy)
+        object.__setattr__(made, "frontier", frontier)
+        made.__dict__.pop("verdict", None)
+        return made
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The manifest as it is published."""

@@ -15,6 +15,8 @@ EXPOSING = ("homogeneity", "background knowledge", "linkage")
 """The attacks whose exposure a single number limits; presence is limited where it is named."""
 ALGORITHM = "algorithm"
 ATTACKS = (*EXPOSING, ALGORITHM, "presence")
+TOLERANCE = 1e-12
+"""Figures are floats: one meets a threshold up to this much of it, far less than one person makes."""
 READERS = {
     "public": ("everybody", ""),
     "researchers": ("researchers under contract", "the public"),
@@ -59,6 +61,21 @@ class Policy:
         if isinstance(self.exposed, Mapping):
             return {name: exact(name, share) for name, share in self.exposed.items()}
         return {} if self.exposed is None else dict.fromkeys(EXPOSING, exact("exposed", self.exposed))
+
+    @property
+    def thresholds(self) -> Mapping[str, Fraction]:
+        """The shares that a method decides, by the names under which `risk.verdict.reaches` tells what it reaches."""
+        named = {one: getattr(self, one) for one in ("highest_risk", "average_risk", "largest_belief")}
+        named |= {f"disclosure.{self.facts}": self.disclosure}
+        known = {name: exact(name, share) for name, share in named.items() if share is not None}
+        return known | {f"exposed.{name}": share for name, share in self.limits.items() if name in EXPOSING}
+
+    def missed(self, reached: Mapping[str, float], *, transparent: bool) -> tuple[str, ...]:
+        """The thresholds that a release misses which reaches this much of each; one it says nothing about is missed."""
+        found = [name for name, most in self.thresholds.items()
+                 if name not in reached or reached[name] > float(most) + TOLERANCE]  # fmt: skip
+        open_ = (self.algorithm or ALGORITHM in self.limits) and not transparent
+        return (*found, *((ALGORITHM,) if open_ else ()))
 
     @property
     def base(self) -> str:

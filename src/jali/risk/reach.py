@@ -10,9 +10,12 @@ import numpy as np
 
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
+from jali.principles import DeltaPresence
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
+from jali.publish.checks import only_present
 from jali.search.common import merging_never_breaks, require_feasible
+from jali.search.screen import framed
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,24 @@ def _reach(table: Table, groups: Counts, promise: Principle) -> Reach:
     except InputError as problem:  # the column that it judges is not there, or cannot be judged by it
         return Reach(promise, math.nan, 0, math.nan, against or str(problem))
     return Reach(promise, raw, outside, most, against, merging_never_breaks(promise, table.frequencies))
+
+
+@dataclass(frozen=True)
+class Present:
+    """How many people of a public table are in a private one."""
+
+    people: int  # of the public table
+    present: int  # of the private one
+    against: str = ""  # why no release keeps the bounds, in one line; empty where one may
+
+
+def presence(private: Table, public: Table, *, low: float, high: float) -> Present:
+    """Whether bounds on presence can be kept at all; an InputError where a private row is not in the public table."""
+    framed_ = framed(only_present(private), public)
+    people, present = int(framed_.public.sum()), int(framed_.private.sum())
+    whole = framed_.table.frequencies.whole
+    try:
+        require_feasible([DeltaPresence(low, high)], whole, framed_.table.frequencies)
+    except InfeasibleError as problem:
+        return Present(people, present, str(problem))
+    return Present(people, present)

@@ -18,7 +18,7 @@ from jali.releases.base import Release
 from jali.releases.summary import many
 from jali.risk.audit.figures import NEARLY, Audit, SensitiveAudit
 from jali.risk.judged import SENTENCES, Decision, Flag, Judged, Outcome, Verdict
-from jali.risk.policy import ALGORITHM, EXPOSING, Policy, Share
+from jali.risk.policy import ALGORITHM, EXPOSING, TOLERANCE, Policy, Share
 
 if TYPE_CHECKING:
     from jali.risk.attacks.scene import Attack
@@ -44,8 +44,6 @@ PSEUDONYMS = (
 )
 VOIDED = ("kept", "promise", "highest_risk", "average_risk", "largest_belief", "disclosure", "exposed", ALGORITHM)
 """Thresholds that say nothing where rows name their people."""
-TOLERANCE = 1e-12
-"""Figures are floats: one meets a threshold up to this much of it, far less than one person makes."""
 
 
 def verdict(

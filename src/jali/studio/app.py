@@ -29,7 +29,9 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -40,31 +42,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jali.core.text import Html, element, html_table, joined
+from jali.core.text import Html, element, joined
 from jali.errors import InputError, JaliError
 from jali.studio.session import Session
 from jali.studio.views import BY_NAME, VIEWS
-from jali.studio.views.view import Action, acting, head, page_part
+from jali.studio.views.view import Action, acting, amount, head, narrowed, page_part
 
 STATIC = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-TABLES = (
-    ".csv",
-    ".tsv",
-    ".txt",
-    ".parquet",
-    ".pq",
-    ".xlsx",
-    ".ods",
-    ".dta",
-    ".sav",
-    ".sas7bdat",
-    ".gz",
-    ".zip",
-    ".toml",
-)
 SHARED = ("style.css", "script.js")
 """Files of the report: its style, and the script that searches and sorts long tables."""
-LISTED = 200
+LISTED = 1000
 """Tables that are listed to choose from; a field takes the name of any other."""
 
 
@@ -90,13 +77,13 @@ def application(session: Session) -> Starlette:
             html = await run_in_threadpool(BY_NAME[name].render, session, request.query_params)
         except JaliError as problem:
             html = element("div", element("p", problem), class_="problem", role="alert")
-        return HTMLResponse(html)
+        return HTMLResponse(joined([html, _next(name)]))
 
     async def act(request: Request) -> Response:
         arguments = await _arguments(request)
         try:
             doing = _action(session, request.path_params["name"], request.path_params["action"])
-            told = await run_in_threadpool(_called, doing, arguments)
+            told = await run_in_threadpool(_called, doing, arguments, session.acting)
         except JaliError as problem:
             return JSONResponse({"error": str(problem)}, status_code=422)
         return JSONResponse({"told": told, "version": session.version})
@@ -138,21 +125,25 @@ def _action(session: Session, name: str, action: str) -> Any:
     return partial(known[action], session)
 
 
-_TYPES: dict[str, type] = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict}
+_TYPES: dict[str, type] = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict, "None": type(None)}
 
 
-def _called(doing: Any, arguments: Mapping[str, Any]) -> Any:
-    """Call an action whose arguments have the names and plain types that its signature says."""
+def _called(doing: Any, arguments: Mapping[str, Any], acting: AbstractContextManager[Any]) -> Any:
+    """Call an action whose arguments have the names and plain types that its signature says.
+
+    Actions come one after the other, since each makes a job from the one before; stopping waits for none of them.
+    """
     known = inspect.signature(doing)
     try:
         given = known.bind(**arguments).arguments
         for name, value in given.items():
-            wanted = _TYPES.get(str(known.parameters[name].annotation).partition("[")[0])
-            if wanted is not None and not isinstance(value, wanted):
+            wanted = [one.partition("[")[0] for one in str(known.parameters[name].annotation).split(" | ")]
+            if all(one in _TYPES for one in wanted) and type(value) not in [_TYPES[one] for one in wanted]:
                 raise TypeError
     except TypeError:
         raise InputError("the page sent something that the studio does not know", do="reload the page") from None
-    return doing(**arguments)
+    with nullcontext() if doing.func is _stop else acting:
+        return doing(**arguments)
 
 
 def _step(session: Session, *, by: int = 0, at: int | None = None) -> None:
@@ -239,29 +230,40 @@ def _shell() -> str:
     return f"<!DOCTYPE html>\n{page}\n"
 
 
-def _tables(session: Session) -> Iterator[str]:
-    """The tables below the folder, those that lie nearest first; hidden ones and links to elsewhere are left out."""
-    root = session.folder.root
-    for place, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if name.lower().endswith(TABLES) and not name.startswith("."):
-                yield os.path.relpath(os.path.join(place, name), root)
+def _next(name: str) -> Html:
+    """The way to the step after a view."""
+    names = [view.name for view in VIEWS]
+    after = VIEWS[names.index(name) + 1 :][:1]
+    links = [element("a", f"Next: {view.title} →", href=f"#{view.name}", id="next", class_="button") for view in after]
+    return element("p", *links, class_="next") if links else Html("")
 
 
 def _choosing(session: Session) -> Html:
-    """The page that asks for a table."""
-    found = sorted(_tables(session), key=lambda name: (name.count(os.sep), name))
-    rows = [
-        (element("button", name, type="button", class_="button plain", **acting("open", path=name)),)
-        for name in found[:LISTED]
-    ]
-    more = f"; {len(found) - LISTED:,} more are not listed" if len(found) > LISTED else ""
-    lead = f"Tables below {session.folder.root}{more}."
+    """The page that asks for a table: a list that can be narrowed, by keyboard too, and a field for any name."""
+    found = session.folder.tables()
+    items = [_file(session, name) for name in found[:LISTED]]
+    more = f" {len(found) - LISTED:,} more are not listed: write the name of one below." if len(found) > LISTED else ""
+    lead = f"Tables and jobs below {session.folder.root}.{more}"
+    narrow = narrowed("Search these files", "files", len(items), id_="search-files", chosen=True)
+    none = element("p", "There are none: start jali studio in the folder of a table, or write its name below.")
+    listed = element("ul", *items, id="files", class_="files") if items else none
     named = element("input", type="text", name="path", id="path", autocomplete="off")
     form = element(
         "form", element("label", element("span", "Or its name", class_="label"), named, class_="entry"),
         element("p", element("button", "Open", type="submit", class_="button first")), **acting("open"),
     )  # fmt: skip
-    listed = html_table(("Table",), rows, caption="Choose a table") if rows else element("p", "There are none.")
-    return page_part(joined([head("Open a table", lead), listed, form]))
+    return page_part(joined([head("Open a table", lead), *([narrow] if items else []), listed, form]))
+
+
+def _file(session: Session, name: str) -> Html:
+    """A file of the list: its name, folder, size and day."""
+    folder, _, own = name.rpartition("/")
+    parts = [element("b", own), element("span", folder, class_="quiet")]
+    try:
+        seen = (session.folder.root / name).stat()
+        day = datetime.fromtimestamp(seen.st_mtime, UTC).astimezone()
+        parts += [element("span", text, class_="n") for text in (amount(seen.st_size), f"{day:%Y-%m-%d %H:%M}")]
+    except OSError:
+        parts.append(element("span", "cannot be read", class_="quiet"))
+    press = element("button", *parts, type="button", **acting("open", path=name))
+    return element("li", press, data_text=name.lower())

@@ -23,6 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jali.errors import InputError
 
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".xlsx", ".ods", ".dta", ".sav", ".sas7bdat", ".gz", ".zip",
+          ".toml")  # fmt: skip
+"""How the names of files end that can be opened: tables, and jobs."""
 LARGEST_BODY = 16 << 20
 """Bytes of a request: a hierarchy as CSV is the largest thing that a page sends."""
 TAB = "x-jali-tab"
@@ -227,6 +230,17 @@ class Folder:
         if found == self.root or found.name.startswith("."):
             raise InputError("this is no name for something new", got=name, do="write another one, e.g. release")
         return found
+
+    def tables(self) -> list[str]:
+        """The tables below the folder, the nearest first; hidden ones and links to elsewhere are left out."""
+        found = []
+        for place, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            near = [name for name in names if name.lower().endswith(TABLES) and not name.startswith(".")]
+            paths = [os.path.join(place, name) for name in near]
+            inside = [path for path in paths if Path(os.path.realpath(path)).is_relative_to(self.root)]
+            found += [os.path.relpath(path, self.root) for path in inside]
+        return sorted(found, key=lambda name: (name.count(os.sep), name))
 
     def relative(self, path: Path) -> str:
         """A path below the folder as the page shows it."""

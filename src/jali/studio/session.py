@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
@@ -20,6 +21,8 @@ from jali.studio.worker import Desk, FirstJob, Lane, Worker
 
 KEPT = 64
 """Results that are kept; the one that was asked for longest ago goes first."""
+WAITS = 60.0
+"""Seconds in which an action tries something before it is kept."""
 LOST = "the worker process ended, as when it is killed or memory runs out; your job is kept, so try again"
 STOPPED = "stopped"
 FIRST = "profile"
@@ -56,6 +59,7 @@ class Session:
         self.runs: OrderedDict[int, Run] = OrderedDict()
         self.version = 0
         self._number = 0
+        self.acting = threading.Lock()  # held by an action from the job that it reads to the one that it records
         self._lock = threading.RLock()
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -160,6 +164,13 @@ class Session:
                     return run
                 del self.runs[run.number]
             return self._begin(task, key, arguments)
+
+    def waited(self, run: Run, seconds: float = WAITS) -> Run:
+        """The run, when it has ended, or after these seconds: for what an action tries before it records it."""
+        until = time.monotonic() + seconds
+        while run.status == "running" and time.monotonic() < until:
+            time.sleep(0.01)
+        return run
 
     def _begin(self, task: str, key: str, arguments: Mapping[str, Any]) -> Run:
         if task not in self.lanes:

@@ -55,6 +55,7 @@ class Desk:
     data: Path
     first_job: FirstJob
     tell: Callable[..., None] = print  # (kind, …) about the task that runs in this thread; the worker sets it
+    _compared: tuple[Document, Mapping[str, Any]] | None = None  # the last comparison, and how its table is read
     _kept: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _locks: dict[str, Any] = field(default_factory=dict)
 
@@ -86,6 +87,14 @@ class Desk:
         key = {name: value for name, value in document.items() if name not in ("output", "policy", "frontier")}
         job = self.job(document)
         return self.kept("release", key, lambda: job.run(self.table(document), on_step=self.step))  # type: ignore[no-any-return]
+
+    def compare(self, document: Document, found: Mapping[str, Any]) -> None:
+        """Keep a comparison, as `Frontier.to_dict` says it, for what the verdict says of costs."""
+        self._compared = (read_by(document), found)
+
+    def compared(self, document: Document) -> Mapping[str, Any] | None:
+        """The last comparison of the table as a job reads it."""
+        return self._compared[1] if self._compared and self._compared[0] == read_by(document) else None
 
     @property
     def drawing(self) -> Any:

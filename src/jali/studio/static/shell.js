@@ -50,22 +50,23 @@ function opened(root) {
 async function load() {
   if (loading) { again = true; return; }
   loading = true;
+  at("view").setAttribute("aria-busy", "true");
   try {
     const {name, query} = place();
     const answer = await ask("/api/views/" + name + (query ? "?" + query : ""));
     if (!answer.ok) { complain(await answer.text()); return; }
-    show(name, await answer.text());
+    await show(name, await answer.text());
   } catch { unreachable(); } finally {
     loading = false;
-    if (again) { again = false; load(); }
+    if (again) { again = false; load(); } else at("view").removeAttribute("aria-busy");
   }
 }
 
 async function show(name, html) {
   const root = at("view"), same = shown === name, open = opened(root);
   const focus = document.activeElement && root.contains(document.activeElement) ? document.activeElement.id : "";
-  const typing = one => one.name || one === document.activeElement; // a field that acts by itself, while somebody types in it
-  const typed = shownAt === location.hash ? [...root.querySelectorAll("form [name], input[type=text][data-act]")].filter(typing)
+  const typing = one => one.name || "narrows" in one.dataset || one === document.activeElement; // a field that acts by itself, while somebody types in it
+  const typed = shownAt === location.hash ? [...root.querySelectorAll("form [name], input[type=text][data-act], [data-narrows]")].filter(typing)
     .map(one => [one.id, one.type === "checkbox" ? one.checked : one.value]) : [];
   if (same && html === last) return; // what is in use stays as it is
   root.innerHTML = last = html;
@@ -73,6 +74,7 @@ async function show(name, html) {
   for (const id of same ? open : []) if (at(id)) at(id).open = true;
   for (const [id, value] of typed) if (at(id)) at(id)[typeof value === "boolean" ? "checked" : "value"] = value;
   searchable(root);
+  for (const field of root.querySelectorAll("[data-narrows]")) narrow(field);
   if (same && focus && at(focus)) at(focus).focus({preventScroll: true});
   if (!same) {
     if (shown) root.focus({preventScroll: true});
@@ -126,7 +128,31 @@ at("view").addEventListener("submit", event => {
   event.preventDefault();
   const form = event.target, fields = {};
   for (const one of form.elements) if (one.name) fields[one.name] = one.type === "checkbox" ? one.checked : one.value;
+  if (form.dataset.listed) fields.columns = listed(form.dataset.listed).map(item => item.dataset.own);
   if (form.dataset.act) act(form.dataset.act, {...given(form), ...fields}, form);
+});
+
+// -- lists that a field narrows --------------------------------------------------------------------------------------
+
+const listed = id => [...at(id).children].filter(item => !item.hidden);
+
+function narrow(field) {
+  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean), items = [...at(field.dataset.narrows).children];
+  for (const item of items) item.hidden = !words.every(word => item.dataset.text.includes(word));
+  const left = listed(field.dataset.narrows).length;
+  at(field.id + "-left").textContent = (left === items.length ? "" : left.toLocaleString("en") + " of ") + items.length.toLocaleString("en") + " listed";
+}
+
+document.addEventListener("input", event => { if (event.target.dataset.narrows) narrow(event.target); });
+document.addEventListener("keydown", event => {
+  const list = event.target.closest("[data-chosen], .files"), step = {ArrowDown: 1, ArrowUp: -1}[event.key] || 0;
+  if (!list || !(step || event.key === "Enter" && event.target.dataset.narrows)) return;
+  const field = list.dataset.narrows ? list : document.querySelector("[data-narrows='" + list.id + "']");
+  const stops = [field, ...listed(field.dataset.narrows).map(item => item.firstElementChild)];
+  event.preventDefault();
+  if (!step) { if (stops[1]) stops[1].click(); return; }
+  const next = stops[stops.indexOf(event.target) + step];
+  if (next) next.focus();
 });
 
 // -- the state: history and progress ---------------------------------------------------------------------------------
@@ -141,7 +167,7 @@ async function refresh() {
   at("table").textContent = state.table || "";
   at("undo").disabled = !(state.at > 0);
   at("redo").disabled = !(state.history && state.at < state.history.length - 1);
-  for (const link of links) link.classList.toggle("off", !state.open);
+  document.querySelector("nav.steps ol").hidden = !state.open;
   at("steps").hidden = !state.history || !state.history.length;
   at("history").replaceChildren(...(state.history || []).map((said, number) => {
     const item = document.createElement("li"), button = document.createElement("button");

@@ -10,7 +10,7 @@ from jali.core.charts import clipped
 from jali.core.text import Html, bullets, element, html_table, joined, listed, percent, sentence
 from jali.errors import InputError
 from jali.studio.state import ROLES, roles_in, with_role
-from jali.studio.views.view import View, acting, choice, glance, head, page_part, waiting
+from jali.studio.views.view import View, acting, choice, glance, head, narrowed, page_part, waiting
 
 if TYPE_CHECKING:
     from jali.encoding.table import Column, Table
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BARS = 16
 """Bars of a distribution: intervals of numbers and dates, the most frequent ones of other values."""
+FEW = 12
+"""Columns that one sees at a glance; more can be searched, and given a role together."""
 PAGE = 25
 """Rows of a page."""
 WORDS = {
@@ -127,8 +129,24 @@ def set_role(session: Session, *, column: str, value: str) -> None:
     session.record(f"{column}: {WORDS[value]}", job)
 
 
+def set_roles(session: Session, *, columns: list[str], value: str) -> None:
+    """Give several columns a role in one step."""
+    known = [one["name"] for one in _columns(session)]
+    if not columns or not set(columns) <= set(known):
+        raise InputError("no column is listed" if not columns else "a column is not in the table", do="reload the page")
+    if value in ("person", "weights") and len(columns) > 1:
+        raise InputError("one column alone can have this role", do="choose it at the column")
+    job = session.job
+    for column in columns:
+        job = with_role(job, column, value, session.opened.first)
+    many = columns[0] if len(columns) == 1 else f"{len(columns)} columns"
+    session.record(f"{many}: {WORDS[value]}", job)
+
+
 def allow(session: Session, *, column: str, value: str) -> None:
     """Say why a column that looks like an identifier may be published."""
+    if column not in [one["name"] for one in _columns(session)]:
+        raise InputError(f'no column "{column}" in the table', do="reload the page")
     job = session.job
     reasons = {name: text for name, text in job.get("allow", {}).items() if name != column}
     reasons |= {column: value.strip()} if value.strip() else {}
@@ -215,7 +233,21 @@ def _list(session: Session, made: Mapping[str, Any], bars: Mapping[str, Any]) ->
         for at, column in enumerate(made["columns"])
     ]
     said = element("h2", "Columns", id="columns-title")
-    return joined([said, element("ul", "\n", joined(items), "\n", class_="columns", aria_labelledby="columns-title")])
+    tools = [_several(len(items))] if len(items) > FEW else []
+    return joined([said, *tools, element("ul", "\n", joined(items), "\n", class_="columns", id="columns",
+                                         aria_labelledby="columns-title")])  # fmt: skip
+
+
+def _several(size: int) -> Html:
+    """A field that narrows the columns, and a role for all that are left."""
+    options = [element("option", f"{_short(one)}: {WORDS[one]}", value=one) for one in ROLES
+               if one not in ("person", "weights")]  # fmt: skip
+    role = element("label", element("span", "Role of all that are listed", class_="label"),
+                   element("select", *options, name="value", id="roles-value"), class_="entry")  # fmt: skip
+    give = element("button", "Give them this role", type="submit", class_="button", id="roles")
+    form = element("form", role, give, data_listed="columns", **acting("roles"))
+    return element("div", narrowed("Search columns by name, kind or role", "columns", size, id_="search-columns"), form,
+                   class_="several")  # fmt: skip
 
 
 def _column(
@@ -239,7 +271,8 @@ def _column(
         element("div", chosen, *_reason(at, name, allowed.get(name, "")) if risky else (), class_="role"),
     ]
     kind = f"role-{role.replace(' ', '-')}" + (" risky" if risky else "")
-    return element("li", *parts, class_=kind, aria_labelledby=f"column-{at}")
+    text = f"{name} {column['kind']} {_short(role)} {'check' if not column['sure'] else ''}".lower()
+    return element("li", *parts, class_=kind, aria_labelledby=f"column-{at}", data_text=text, data_own=name)
 
 
 def _short(role: str) -> str:
@@ -318,6 +351,6 @@ def _rows(session: Session, query: Mapping[str, str]) -> Html:
 
 VIEW = View(
     "data", "Data", render,
-    actions={"role": set_role, "allow": allow},
+    actions={"role": set_role, "roles": set_roles, "allow": allow},
     tasks={"profile": ("long", profile), "rows": ("quick", rows)},
 )  # fmt: skip

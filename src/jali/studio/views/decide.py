@@ -9,23 +9,20 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jali.core.text import Html, bullets, element, html_table, joined, sentence
+from jali.core.text import Html, bullets, element, html_table, joined, percent, sentence
 from jali.errors import InputError
 from jali.risk.policy import ALGORITHM
 from jali.studio.state import Document, roles_in, toml_of
+from jali.studio.views import policy
 from jali.studio.views.look import promise
-from jali.studio.views.view import View, acting, button, choice, entry, head, page_part, tick_box, waiting
+from jali.studio.views.policy import judged
+from jali.studio.views.view import View, acting, button, entry, head, page_part, tick_box, waiting
 
 if TYPE_CHECKING:
     from jali.reports.material import Material
-    from jali.studio.session import Run, Session
+    from jali.studio.session import Session
     from jali.studio.worker import Desk
 
-POLICIES = {
-    "public": "public: anybody may read it",
-    "researchers": "researchers: under a contract",
-    "internal": "internal: within the house",
-}
 DECISIONS = ("publish", "do not publish")
 """After the second one no release is written, only the report that says so and the job."""
 REPLACE = "Replace what is there under these names"
@@ -40,15 +37,17 @@ def _material(desk: Desk, document: Document, *, algorithm: bool) -> Material:
     from jali.reports.material import Material
 
     job = desk.job(document)
-    key = {name: value for name, value in document.items() if name not in ("output", "frontier")}
+    key = {name: value for name, value in document.items() if name not in ("output", "frontier", "policy")}
 
     def made() -> Material:
         desk.say("Reading the table")
         table = desk.table(document)
+        beside = job.public() if job.method == "conceal" else None
         desk.say("Searching for the release")
-        return Material(desk.release(document), table, policy=job.policy, attacked=algorithm)
+        return Material(desk.release(document), table, beside, attacked=algorithm)
 
-    return desk.kept("material", [key, algorithm], made)  # type: ignore[no-any-return]
+    found: Material = desk.kept("material", [key, algorithm], made)
+    return found.judged_by(job.policy, desk.compared(document))
 
 
 def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str, Any]:
@@ -57,28 +56,35 @@ def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str,
     With `algorithm` the attack of somebody who knows how the groups were chosen is tried too, which takes longest.
     """
     from jali.reports import decision
+    from jali.reports.material import Missing
     from jali.reports.page import SECTIONS
+    from jali.risk.verdict import reaches
 
     material = _material(desk, document, algorithm=algorithm)
     release = material.release
     desk.say("Attacking it with the algorithm known" if algorithm else "Judging what an attacker would learn")
     first = [decision.banner(material), decision.decision(material).html(), decision.before(material).html()]
     rest = [make for make in SECTIONS if make not in (decision.decision, decision.before, decision.signoff)]
+    counts = material.manifest["counts"]
+    every = [[one.threshold, one.column, one.found, one.outcome] for one in material.verdict.judged]
+    reached = {} if isinstance(material.audit, Missing) else reaches(material.audit, release)
+    known = any(one.threshold == ALGORITHM and one.outcome == "not judged" for one in material.verdict.judged)
+    figures = {"Rows": f"{counts['rows']:,}"}
+    if counts.get("groups"):
+        figures[release.words.shown] = f"{counts['groups']:,}"
+    told: dict[str, Any] = {
+        "verdict": joined(first), "report": "", "decision": material.verdict.decision,
+        "notes": [*_notes(material), *release.notes], "figures": figures, "open": known and not algorithm,
+        "judged": every, "reaches": {name: percent(share) for name, share in reached.items()},
+    }  # fmt: skip
+    desk.part(told)  # the verdict does not wait for the pictures
     parts: list[Html] = []
     desk.say("Drawing the report")
     for at, make in enumerate(rest):
         desk.step(at, len(rest))
         with desk.drawing:
             parts.append(make(material).html())
-    counts = material.manifest["counts"]
-    known = any(one.threshold == ALGORITHM and one.outcome == "not judged" for one in material.verdict.judged)
-    figures = {"Rows": f"{counts['rows']:,}"}
-    if counts.get("groups"):
-        figures[release.words.shown] = f"{counts['groups']:,}"
-    return {
-        "verdict": joined(first), "report": joined(parts), "decision": material.verdict.decision,
-        "notes": [*_notes(material), *release.notes], "figures": figures, "open": known and not algorithm,
-    }  # fmt: skip
+    return told | {"report": joined(parts)}
 
 
 def _notes(material: Material) -> tuple[str, ...]:
@@ -159,13 +165,6 @@ def make(session: Session, *, algorithm: bool = False) -> None:
     session.again("decide", document=session.job, algorithm=algorithm)
 
 
-def set_policy(session: Session, *, value: str) -> None:
-    """Judge the release by another policy."""
-    if value not in POLICIES:
-        raise InputError(f'no policy "{value}"', do=f"it is one of {', '.join(POLICIES)}")
-    session.record(f"policy: {value}", session.job | {"policy": {"preset": value}})
-
-
 def save_all(
     session: Session, *, release: str, report: str, job: str, decision: str, by: str, replace: bool = False
 ) -> None:
@@ -180,8 +179,8 @@ def save_all(
     document = session.job | {"output": output}
     session.record(f"release folder: {output}", document)
     decided = {"decision": decision, "by": by.strip(), "on": date.today().isoformat()}
-    run = _judged(session, document)
-    known = run is not None and run.status == "done" and json.loads(run.key)[1]["algorithm"]
+    run = judged(session, document)
+    known = run is not None and run.result is not None and json.loads(run.key)[1]["algorithm"]
     session.again("save", document=document, release=release, report=report, job=job, decided=decided, replace=replace,
                   algorithm=known)  # fmt: skip
 
@@ -201,7 +200,7 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
         said = element("p", sentence(problem))
         return joined([*parts, element("div", said, element("p", element("a", "Go to Data", href="#data")),
                                        class_="problem", role="alert")])  # fmt: skip
-    run = _judged(session, session.job)
+    run = judged(session, session.job)
     if run is None or run.status == "stopped":
         go = button("Make the release and judge it", "make", kind="first", id_="make")
         return joined([*parts, element("p", go, class_="go")])
@@ -215,26 +214,12 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
             "Whether somebody who knows how the groups were chosen learns more is not judged yet. This takes longest."
         )
         parts.append(element("div", element("p", told), element("p", try_it), class_="quiet", id="open"))
-    more = element("details", element("summary", "The rest of the report"),
-                   element("div", Html(found["report"]), class_="report"), id="rest")  # fmt: skip
+    rest = element("div", Html(found["report"]), class_="report") if found["report"] else (
+        element("p", "Its pictures are being drawn …", class_="quiet", aria_busy="true"))  # fmt: skip
+    more = element("details", element("summary", "The rest of the report"), rest, id="rest")
     notes = [element("details", element("summary", "Notes"), bullets([sentence(n) for n in found["notes"]]),
                      id="notes")] if found["notes"] else []  # fmt: skip
     return page_part(joined([*parts, verdict, *notes, more, _form(session, found["decision"])]))
-
-
-def _judged(session: Session, job: Document) -> Run | None:
-    """The judged release of a job, or of the same one under another name of its folder; the most thorough one."""
-
-    def without(document: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in document.items() if key != "output"}
-
-    same = [job, *(document for _, document in session.opened.history if without(document) == without(job))]
-    for algorithm in (True, False):
-        for document in same:
-            run = session.find("decide", document=document, algorithm=algorithm)
-            if run is not None and not (algorithm and run.status in ("stopped", "failed")):
-                return run
-    return None
 
 
 def _job(session: Session) -> Html:
@@ -248,12 +233,14 @@ def _job(session: Session) -> Html:
         "Dropped": [name for name, role in roles.items() if role == "identifier"],
     }
     rows = [(label, ", ".join(names)) for label, names in by_role.items() if names]
-    rows += [("Promises", "; ".join(promise(one) for one in job.get("principles", ())) or "none yet")]
+    said = [sentence(promise(one)) for one in job.get("principles", ())]
+    if job.get("method") == "conceal":
+        said = [f"Everybody of {job['conceal']['public']} is in the table with a probability of "
+                f"{job['conceal']['low']} to {job['conceal']['high']}."]  # fmt: skip
+    rows += [("Promises", joined(element("div", one) for one in said) if said else "none yet")]
     rows += [("Method", str(job.get("method", "generalize")))]
     table = html_table(("What", "Which"), rows, caption="The job", named=True)
-    preset = str(job.get("policy", {}).get("preset", "public"))
-    policy = choice("Who may read the release", "policy", POLICIES, preset, id_="policy")
-    return element("section", table, policy, class_="asked", id="asked")
+    return element("section", table, policy.section(session, words=False), class_="asked", id="asked")
 
 
 def _form(session: Session, verdict: str) -> Html:
@@ -297,6 +284,6 @@ def _saved(session: Session) -> Html | None:
 
 VIEW = View(
     "decide", "Decide and publish", render,
-    actions={"make": make, "policy": set_policy, "save": save_all},
+    actions={"make": make, "save": save_all, **policy.ACTIONS},
     tasks={"decide": ("long", decide), "save": ("long", save)},
 )  # fmt: skip

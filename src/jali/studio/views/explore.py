@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from jali.core.text import Html, bullets, element, html_table, joined, sentence
 from jali.errors import InputError
+from jali.risk.policy import ALGORITHM, Policy, policy_of
 from jali.studio.state import Document, read_by
 from jali.studio.views import look
 from jali.studio.views.look import METHODS, latest, taken
@@ -67,6 +68,7 @@ def explore(desk: Desk, document: Document) -> dict[str, Any]:
         return _told(found, turned, document) | {"charts": last["charts"], "over": over}
 
     made = job.frontier(table, on_step=desk.step, resume=known, on_point=lambda found: desk.part(show(found)))
+    desk.compare(document, made.to_dict())
     return show(made, over=True)
 
 
@@ -99,6 +101,7 @@ def _point(found: Frontier, point: Point, turned: Knob, document: Document) -> d
         "about": ABOUT[point.method].about, "strength": str(point.strength), "kl": kl, "error": error, "meets": meets,
         "transparent": withstands, "seconds": seconds, "verdict": point.verdict, "reason": point.reason,
         "recommended": point is found.recommended, "sense": [[p.principle, p.met, p.sense] for p in point.parts],
+        "reaches": dict(point.reaches), "proved": point.transparent, "rank": list(point.rank),
     }  # fmt: skip
     if point.reason is None:
         required = turned.at(point.strength)
@@ -182,6 +185,11 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
         return page_part(look.render(session, point_of(session, query["point"]), run.result, query))
     lead = "Every method at a range of strengths, tried on your table. The lower a sign, the more an analyst keeps."
     parts: list[object] = [head("Explore", lead)]
+    if session.job.get("method") == "conceal":
+        said = ("The job hides who is in the table, which one method alone can do: there is nothing to compare. "
+                "Its bounds stand on Promises.")  # fmt: skip
+        return joined([*parts, element("p", said, class_="flag soft"), element("p", element("a", "Go to Promises",
+                       href="#promises"))])  # fmt: skip
     problem = session.opened.problem()
     if problem:
         said = element("p", sentence(problem))
@@ -197,8 +205,8 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
 
 def _controls(session: Session, run: Run | None) -> Html:
     """What is compared, and the button that begins."""
-    promises = "; ".join(look.promise(one) for one in session.job.get("principles", ())) or "none yet"
-    parts: list[object] = [element("p", element("b", "Promises: "), promises)]
+    promises = [look.promise(one) for one in session.job.get("principles", ())]
+    parts: list[object] = [element("p", element("b", "Promises")), bullets(promises or ["none yet"])]
     changed = run is not None and json.loads(run.key)[1]["document"] != explored(session.job)
     if run is not None and run.result is not None:
         result = run.result
@@ -256,7 +264,6 @@ def _frontier(session: Session, run: Run) -> Html:
     """The charts, what they say, and every point in a table."""
     result = run.result
     asked = _job_point(session, run)
-    so_far = "" if result["over"] else " so far"
     state = {"running": "Points appear as they are found.", "stopped": "Stopped. What was found stays."}
     parts: list[object] = []
     if run.status in state:
@@ -265,22 +272,83 @@ def _frontier(session: Session, run: Run) -> Html:
         first, *rest = result["reasons"]
         more = [element("details", element("summary", "Why not another one"), bullets(rest), id="why")] if rest else []
         parts.append(element("div", element("p", element("b", sentence(first))), *more, class_="advice"))
+        parts.append(_safest(session.job, result, asked))
     parts.append(element("div", Html(result["charts"]), class_="pair charts", id="charts"))
     parts.append(element("p", "Full sign: keeps all promises. Half: keeps them in a sense of its own. Empty: not all "
                          "of them. Ring: recommended. Click a sign, or choose it with the arrow keys and Enter.",
                          class_="hint"))  # fmt: skip
-    rows = [_row(point, asked) for point in result["points"] if not point["reason"]]
-    header = (result["varied"], "Method", "KL (nats)", "Query error", "Keeps", "Seconds", "Look")
-    number = "1 point" if len(rows) == 1 else f"{len(rows)} points"
-    caption = f"{number}{so_far}, by {result['vary']}; the promise asks for {result['asked']}"
-    parts.append(html_table(header, rows, caption=caption, numbers=(0, 2, 3, 5)))
+    parts += _tables(session, result, asked)
     missing = [f"{one['label']}: {one['reason']}" for one in result["points"] if one["reason"]]
     if missing:
         parts.append(element("details", element("summary", "What could not be made"), bullets(missing), id="missing"))
     return joined(parts)
 
 
-def _row(point: Mapping[str, Any], asked: str | None) -> tuple[object, ...]:
+def _tables(session: Session, result: Mapping[str, Any], asked: str | None) -> list[Html]:
+    """The points at the strength that the promise asks for, and all of them."""
+    job = session.job
+    made = [one for one in result["points"] if not one["reason"]]
+    header = (result["varied"], "Method", "KL (nats)", "Query error", "Keeps", f"Policy {_policy(job).base}", "Seconds",
+              "Look")  # fmt: skip
+    rows = [(one["strength"] == result["asked"], _row(one, asked, _missed(job, one))) for one in made]
+    own = [row for here, row in rows if here]
+    number = "1 point" if len(rows) == 1 else f"{len(rows)} points"
+    title = f"All {number}, by {result['vary']}" if result["over"] else f"{number} so far, by {result['vary']}"
+    at = f"At {result['varied']} = {result['asked']}, which the promise asks for"
+    every = html_table(header, [row for _, row in rows], caption=title, numbers=(0, 2, 3, 6))
+    if not own:
+        return [every]
+    return [html_table(header, own, caption=at, numbers=(0, 2, 3, 6)),
+            element("details", element("summary", title), every, id="all-points")]  # fmt: skip
+
+
+SHORT = {"highest_risk": "highest risk", "average_risk": "average risk", "largest_belief": "belief in a value",
+         "exposed.homogeneity": "homogeneity", "exposed.linkage": "linkage",
+         "exposed.background knowledge": "background knowledge", ALGORITHM: "algorithm known"}  # fmt: skip
+"""The thresholds that a method decides, in a table."""
+
+
+def _policy(job: Mapping[str, Any]) -> Policy:
+    return policy_of(job.get("policy") or None)
+
+
+def _missed(job: Mapping[str, Any], point: Mapping[str, Any]) -> tuple[str, ...]:
+    """The thresholds of the job's policy that a point misses, or that are not known of it."""
+    return _policy(job).missed(point["reaches"], transparent=point["proved"])
+
+
+def _misses(point: Mapping[str, Any], missed: Sequence[str]) -> Html:
+    """Which thresholds a point misses, and which are not known of it."""
+    if not missed:
+        return element("span", "✓ meets it", class_="reached met")
+    lost = [SHORT.get(one, "belief with facts") for one in missed if one in point["reaches"]]
+    unknown = [SHORT.get(one, "belief with facts") for one in missed if one not in point["reaches"]]
+    told = f"✕ {', '.join(lost)}" if lost else f"? not judged: {unknown[0]}"
+    told += f" and {len(unknown) - 1} more" if not lost and len(unknown) > 1 else ""
+    return element("span", told, class_="reached grave" if lost else "reached unknown")
+
+
+def _safest(job: Mapping[str, Any], result: Mapping[str, Any], asked: str | None) -> Html:
+    """Of the points that keep the promises as they read and meet the policy, the one that loses least."""
+    policy = _policy(job)
+    made = [one for one in result["points"] if not one["reason"]]
+    first = next((at for at, one in enumerate(made) if one["strength"] == result["asked"]), 0)
+    safe = [one for one in made[first:] if one["verdict"] == "all" and not _missed(job, one)]
+    if not safe:
+        said = (f"None of these points meets the policy {policy.base} by its method alone. Ask for a stronger promise, "
+                "tick transparency on Promises, or choose other readers.")  # fmt: skip
+        return element("p", said, class_="flag soft", id="safest")
+    best = min(safe, key=lambda one: one["rank"])
+    also = "It also meets" if best["recommended"] else f"{best['label'].capitalize()} loses least of those that meet"
+    link = element("a", "Look at it", href=f"#explore?point={best['name']}", id="look-safest")
+    take_it = button("Take it", "take", kind="plain", id_="take-safest", point=best["name"])
+    go = [" ", take_it] if best["name"] != asked else []
+    return element("p", element("b", "✓ "), f"{also} every threshold of the policy {policy.base} that a method "
+                   f"decides (KL {best['kl']}, query error {best['error']}). ", link, *go, class_="flag calm",
+                   id="safest")  # fmt: skip
+
+
+def _row(point: Mapping[str, Any], asked: str | None, missed: Sequence[str]) -> tuple[object, ...]:
     marks = [" ★ recommended"] if point["recommended"] else []
     marks += [" ✓ in the job"] if point["name"] == asked else []
     spoken = f"{point['label']}: KL {point['kl']}, query error {point['error']}, keeps {point['meets']}"
@@ -288,7 +356,8 @@ def _row(point: Mapping[str, Any], asked: str | None) -> tuple[object, ...]:
     told = element("span", point["method"], hidden, *(element("b", mark, class_="badge") for mark in marks))
     link = element("a", "Look", element("span", f" at {point['label']}", class_="unseen"),
                    href=f"#explore?point={point['name']}")  # fmt: skip
-    return point["strength"], told, point["kl"], point["error"], point["meets"], point["seconds"], link
+    policy = _misses(point, missed)
+    return point["strength"], told, point["kl"], point["error"], point["meets"], policy, point["seconds"], link
 
 
 VIEW = View(

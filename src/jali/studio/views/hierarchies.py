@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from jali.studio.worker import Desk
 
 EDITED = 100_000
-"""Values of a hierarchy whose nodes are shown and can be edited one by one; larger ones are edited as a file."""
-WAITS = 60.0
-"""Seconds in which an edit is tried before it is kept."""
+"""Nodes of a level that are shown and can be edited one by one; a hierarchy of more values is edited as a file."""
 KINDS: dict[str, tuple[str, str, dict[str, str]]] = {
     "auto": ("jali chooses", "jali chooses by what the values look like.", {}),
     "bands": ("bands", "Numbers in bands of equal width; each width is a level.", {"bands": "5, 10, 20"}),
@@ -48,12 +45,11 @@ def hierarchy(desk: Desk, column: str, document: Document) -> dict[str, Any]:
     """The levels of a column's hierarchy: labels, parents and people of their nodes."""
     table = desk.job(document).table()
     made = table.hierarchy(column)
-    few = len(made.levels[0]) <= EDITED
     levels = []
     for at, level in enumerate(made.levels):
         people = table.people_at(column, at)
         held = people[people > 0]
-        nodes = at > 0 or few
+        nodes = len(level) <= EDITED
         levels.append({
             "nodes": len(level), "smallest": int(held.min()), "empty": int(len(people) - len(held)),
             "labels": level.texts() if nodes else [], "people": people.tolist() if nodes else [],
@@ -159,10 +155,7 @@ def _use(session: Session, column: str, given: Any, said: str) -> None:
     state = session.opened
     document = alone(job, column, given)
     checked(document, state.base, state.folder)
-    run = session.want("hierarchy", column=column, document=document)
-    until = time.monotonic() + WAITS
-    while run.status == "running" and time.monotonic() < until:
-        time.sleep(0.01)
+    run = session.waited(session.want("hierarchy", column=column, document=document))
     if run.status == "failed":
         raise InputError(run.said)
     session.record(said, job)
@@ -175,7 +168,8 @@ def _found(session: Session, column: str) -> dict[str, Any]:
         raise InputError(run.said if run.status == "failed" else "the hierarchy is being made", do="wait a moment")
     result: dict[str, Any] = run.result
     if not result["levels"][0]["labels"]:
-        raise InputError(f"a hierarchy of more than {EDITED:,} values is edited as a file", do="import one")
+        do = "write it with jali hierarchy job.toml COLUMN -o FILE, and import that when it is edited"
+        raise InputError(f"a hierarchy of more than {EDITED:,} values is edited as a file", do=do)
     return result
 
 

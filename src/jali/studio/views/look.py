@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jali.core.charts import clipped
 from jali.core.text import Html, element, escaped, html_table, joined, listed, percent, sentence
-from jali.errors import InfeasibleError, InputError
+from jali.errors import InfeasibleError, InputError, JaliError
 from jali.job import METHODS as OF_JOBS
 from jali.studio.state import read_by
 from jali.studio.views.view import button, choice, glance, waiting
@@ -221,7 +221,14 @@ TASKS: dict[str, tuple[Lane, Task]] = {"look": ("look", look), "beside": ("quick
 
 
 def promise(given: Mapping[str, Any]) -> str:
-    """A promise of a job in a few words."""
+    """A promise of a job in words; by its name where it cannot be made."""
+    from jali.principles.base import from_dict
+
+    try:
+        made = from_dict(dict(given))
+        return f"{made.promise()} ({made.title})"
+    except JaliError:
+        pass
     own = ", ".join(f"{key} = {value}" for key, value in given.items() if key not in ("name", "sensitive"))
     about = f" of {given['sensitive']}" if "sensitive" in given else ""
     return f"{given['name']} ({own}){about}" if own else f"{given['name']}{about}"

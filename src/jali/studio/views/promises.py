@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jali.core.text import Html, bullets, element, html_table, joined, percent, sentence
+from jali.core.text import Html, element, html_table, joined, percent, sentence
 from jali.errors import InputError, JaliError
-from jali.job import METHODS, section_keys
 from jali.studio.state import Document, read_by, roles_in
-from jali.studio.views.fields import option_field, plain, spelled, typed
-from jali.studio.views.view import View, acting, button, choice, glance, head, page_part, waiting
+from jali.studio.views import method, policy
+from jali.studio.views.fields import plain, spelled
+from jali.studio.views.view import View, acting, button, glance, head, page_part, waiting
 
 if TYPE_CHECKING:
     from jali.principles.base import Principle
@@ -60,30 +59,11 @@ WORDS: dict[str, Words] = {
         "A promise for each sensitive column, even when a person’s other ones are known", "multi-attribute",
         {"principle": {"name": "DistinctDiversity", "l": 2}}, {}),
 }  # fmt: skip
-"""The promises that can be chosen. δ-presence is not among them: it is the promise of the method conceal."""
+"""The promises that can be chosen. δ-presence is not among them: it needs a second table, and has a form of its own."""
+PROMISED = "What the release will promise"
 INNER = ("DistinctDiversity", "FrequencyDiversity", "EntropyDiversity", "RecursiveDiversity", "TCloseness")
 """The promises that can be made for each sensitive column in turn."""
 DISTANCES = ("equal", "ordered", "hierarchical")
-SAYS = {
-    "generalize": "generalize: the same step of each hierarchy for everybody",
-    "partition": "partition: groups of people, each shown by its own intervals",
-    "recode": "recode: hierarchies step by step, where it is needed",
-    "anatomize": "anatomize: quasi-identifiers as they are, sensitive values apart",
-    "angel": "angel: batches and buckets in two tables",
-    "marginals": "marginals: small tables of counts",
-    "conceal": "conceal: hides who is in the table at all",
-}
-"""The methods as the page calls them; what they cost each other the page Explore says."""
-
-TRANSPARENT = "The promises hold even for somebody who knows how jali chose the groups"
-WHY_TRANSPARENT = (
-    "This software is public: somebody can run it on every table that could be the original, and rule out those from "
-    "which it would have made another release. A transparent release tells that person nothing more. Partition, angel, "
-    "anatomize and conceal have a proof; others only where the sizes of groups are all that is promised. It costs some "
-    "detail."
-)
-
-
 # -- tasks -----------------------------------------------------------------------------------------------------------
 
 
@@ -169,41 +149,6 @@ def _record(session: Session, said: str, promises: list[dict[str, Any]]) -> None
     session.record(said, job | ({"principles": promises} if promises else {}))
 
 
-def set_method(session: Session, *, value: str) -> None:
-    """Publish with another method."""
-    if value not in METHODS:
-        raise InputError(f'no method "{value}"', do=f"it is one of {', '.join(METHODS)}")
-    session.record(f"method: {value}", session.job | {"method": value})
-
-
-def set_option(session: Session, *, key: str, value: Any) -> None:
-    """Give the method an option; an empty field leaves it to jali."""
-    import jali
-
-    job = session.job
-    method = str(job.get("method", "generalize"))
-    forms = section_keys(method)
-    if key not in forms or not isinstance(value, (str, bool)):
-        raise InputError(f'{method} has no option "{key}"', do="reload the page")
-    given = value if isinstance(value, bool) else typed(forms[key], value)
-    known = _choices(getattr(jali, METHODS[method]), key)
-    if known and given not in known and given:
-        raise InputError(f"{key} is none of {', '.join(known[1:])}", got=spelled(given), do="choose one of them")
-    own = {k: v for k, v in job.get(method, {}).items() if k != key}
-    own |= {} if given in ("", False) else {key: given}
-    made = {k: v for k, v in job.items() if k != method} | ({method: own} if own else {})
-    if given not in ("", False) and not forms[key].fits(given):
-        raise InputError(f"{key} must be {forms[key].words}", got=spelled(given))
-    session.record(f"{method}: {key} {spelled(given) or 'as jali chooses'}", made)
-
-
-def set_policy(session: Session, *, value: str) -> None:
-    """Judge the release by another policy."""
-    from jali.studio.views.decide import set_policy as judged_by
-
-    judged_by(session, value=value)
-
-
 # -- the page --------------------------------------------------------------------------------------------------------
 
 
@@ -225,13 +170,16 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
         found = run.result
         if run.status == "failed":
             parts.append(waiting(run, ""))
-    parts += [_chosen(job, found), _adding(job), _raw(job, found), _method(job), _policy(job)]
+    hides = job.get("method") == method.HIDES
+    chosen = element("section", element("h2", PROMISED), method.presence(session), id="chosen") if hides else (
+        joined([_chosen(job, found), _adding(job), method.presence(session)]))  # fmt: skip
+    parts += [chosen, _raw(job, found), method.section(session), policy.section(session, words=True)]
     return page_part(joined(parts))
 
 
 def _chosen(job: Mapping[str, Any], found: Mapping[str, Any] | None) -> Html:
     promises = job.get("principles", [])
-    title = element("h2", "What the release will promise")
+    title = element("h2", PROMISED)
     if not promises:
         none = element("p", "Nothing yet. Without a promise jali publishes nothing.", class_="flag soft")
         return element("section", title, none, id="chosen")
@@ -338,72 +286,8 @@ def _raw(job: Mapping[str, Any], found: Mapping[str, Any] | None) -> Html:
     return element("section", title, unique, table, id="raw")
 
 
-def _method(job: Mapping[str, Any]) -> Html:
-    """How the release is made, and whether the promise holds against somebody who knows that."""
-    import jali
-
-    method = str(job.get("method", "generalize"))
-    names = {name: SAYS[name] for name in METHODS if name != "conceal" or method == "conceal"}
-    chosen = choice("Method", "method", names, method, id_="method")
-    own = job.get(method, {})
-    forms = section_keys(method)
-    box = option_field(TRANSPARENT, "transparent", forms["transparent"], own.get("transparent"), id_="transparent",
-                       **acting("option", key="transparent"))  # fmt: skip
-    parts: list[object] = [chosen, box, element("p", WHY_TRANSPARENT, class_="hint")]
-    against = _no_proof(job, method) if own.get("transparent") else ""
-    if against:
-        parts.append(element("p", element("b", "✕ This cannot be proved: "), f"{against}.", class_="flag"))
-    function = getattr(jali, METHODS[method])
-    rest = [option_field(key, key, form, own.get(key), id_=f"option-{key}", choices=_choices(function, key),
-                         **acting("option", key=key))
-            for key, form in forms.items() if key not in ("transparent", "public")]  # fmt: skip
-    more = element("details", element("summary", "Options of the method"), element("div", *rest, class_="fields"),
-                   id="options")  # fmt: skip
-    return element("section", element("h2", "How it is made"), *parts, more, id="method-of")
-
-
-def _choices(function: Any, key: str) -> tuple[str, ...]:
-    """The words that an option can be, where it can be nothing else; the empty one leaves it to jali."""
-    hint = inspect.signature(function, eval_str=True).parameters[key].annotation
-    return ("", *get_args(hint)) if get_origin(hint) is Literal else ()
-
-
-def _no_proof(job: Mapping[str, Any], method: str) -> str:
-    """Why a transparent release of this job is refused; nothing where it has a proof."""
-    from jali.principles.base import from_dict
-    from jali.publish.transparent import answer, require_mixing
-
-    try:
-        promises = [from_dict(dict(one)) for one in job.get("principles", [])]
-        if method in ("partition", "angel", "conceal"):
-            require_mixing(promises)
-            return ""
-    except InputError as problem:
-        return str(problem)
-    own = job.get(method, {})
-    first = {"metric": "loss", "objective": "granularity", "buckets": "anatomy", "levels_given": "levels" in own}
-    found = answer({"name": method, **first, **own}, promises)
-    return "" if found.proved else f"{method}: {found.why}; {found.do}"
-
-
-def _policy(job: Mapping[str, Any]) -> Html:
-    """Who may read the release, and what must hold for that, in words."""
-    from jali.risk.policy import policy_of
-    from jali.studio.views.decide import POLICIES
-
-    given = job.get("policy", {})
-    policy = policy_of(given or None)
-    preset = str(given.get("preset", "public"))
-    chosen = choice("Who may read the release", "policy", POLICIES, preset, id_="policy")
-    own = [element("p", "The job has thresholds of its own.", class_="quiet")] if set(given) - {"preset"} else []
-    said = "The verdict of the last step follows from these thresholds. Promises that meet them make it safe."
-    return element("section", element("h2", "What the verdict asks"), element("p", said, class_="quiet"), chosen, *own,
-                   bullets(list(policy.words())), id="policy-of")  # fmt: skip
-
-
 VIEW = View(
     "promises", "Promises", render,
-    actions={"add": add, "change": change, "remove": remove, "method": set_method, "option": set_option,
-             "policy": set_policy},
-    tasks={"reached": ("quick", reached)},
+    actions={"add": add, "change": change, "remove": remove, **method.ACTIONS, **policy.ACTIONS},
+    tasks={"reached": ("quick", reached), "population": ("quick", method.population)},
 )  # fmt: skip

@@ -41,24 +41,42 @@ def place(at: int, **more: object) -> str:
 
 def beside(at: int, column: str, found: Mapping[str, Any], query: Mapping[str, str], *, preview: bool) -> Html:
     """The tree beside the panel of the node that is chosen."""
-    levels = found["levels"]
     title = element("h2", "Tree")
-    if not levels[0]["labels"]:
-        said = f"{column} has {levels[0]['nodes']:,} values: too many to show one by one."
-        return element("section", title, element("p", said), id="tree")
+    left_out = sum(not level["labels"] for level in found["levels"])
+    large = []
+    if left_out:
+        found = {**found, "levels": found["levels"][left_out:]}
+        large = [_too_large(column, left_out)]
+        preview = True  # the rows of a file are needed to edit it
+    levels = found["levels"]
     level = chosen_number(query, "level", len(levels)) if "level" in query else len(levels) - 1
     node = chosen_number(query, "node", levels[level]["nodes"])
-    tree = Tree(at, found, (level, node), {key: query[key] for key in ("make", "step")} if preview else {})
-    drawn = element("div", title, element("ul", tree.item(len(levels) - 1, 0), class_="tree"), id="tree")
+    more = {key: query[key] for key in ("make", "step") if key in query} if preview else {}
+    tree = Tree(at, found, (level, node), more, left_out)
+    drawn = element("div", title, *large, element("ul", tree.item(len(levels) - 1, 0), class_="tree"), id="tree")
     panel = element("div", *_panel(column, tree, query, preview), id="panel", class_="panel", tabindex="-1",
                     role="region", aria_label="The chosen node")  # fmt: skip
     return element("section", drawn, panel, class_="tree-and-panel")
 
 
+def _too_large(column: str, left_out: int) -> Html:
+    """Why the lowest levels of a tree are not shown, and what can be done about them."""
+    what = "Its values are" if left_out == 1 else f"Its values and the {left_out - 1} levels above them are"
+    return element(
+        "p", f"{column} has too many values to list. {what} not shown here, and nodes cannot be edited one by one. "
+        "Choose another builder above, or edit the hierarchy as a file: ",
+        element("code", "jali hierarchy job.toml COLUMN -o FILE"), " writes it, and below it is imported.",
+        class_="flag soft", id="large",
+    )  # fmt: skip
+
+
 class Tree:
     """The nodes of a hierarchy as the page shows them: (level, node), where node counts within its level."""
 
-    def __init__(self, at: int, found: Mapping[str, Any], chosen: tuple[int, int], more: Mapping[str, str]) -> None:
+    def __init__(
+        self, at: int, found: Mapping[str, Any], chosen: tuple[int, int], more: Mapping[str, str], left_out: int = 0,
+    ) -> None:  # fmt: skip
+        self.left_out = left_out  # levels below the first one here
         self.at, self.levels, self.people, self.chosen, self.more = at, found["levels"], found["people"], chosen, more
         self.open = {chosen}
         node = chosen[1]
@@ -112,12 +130,15 @@ def _panel(column: str, tree: Tree, query: Mapping[str, str], preview: bool) -> 
     level, node = tree.chosen
     top, people = len(tree.levels) - 1, tree.count(level, node)
     below = tree.below[level].get(node, [])
-    kind = "The root" if level == top else "A value" if level == 0 else f"A node of level {level}"
-    holds = f", {len(below):,} nodes below it" if level > 1 else f", {len(below):,} values" if level else ""
+    real = level + tree.left_out
+    kind = "The root" if level == top else "A value" if real == 0 else f"A node of level {real}"
+    holds = f", {len(below):,} nodes below it" if real > 1 else f", {len(below):,} values" if real else ""
+    holds = holds if below or not real else ""
     yield element("h2", clipped(tree.label(level, node), 80))
     yield element("p", f"{kind}: {people:,} people, {percent(people / max(tree.people, 1))}{holds}.", class_="quiet")
     if preview:
-        yield element("p", "Use this hierarchy first, then edit it.", class_="quiet")
+        said = "Use this hierarchy first, then edit it." if not tree.left_out else "It is edited as a file."
+        yield element("p", said, class_="quiet")
         return
     yield from _changes(column, tree)
     if 0 < level < top:

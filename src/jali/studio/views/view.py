@@ -103,6 +103,29 @@ def waiting(run: Run, what: str) -> Html:
     return element("div", element("p", what), joined(lines), class_="skeleton", aria_busy="true")
 
 
+def narrowed(label: str, list_: str, size: int, *, id_: str, chosen: bool = False) -> Html:
+    """A field that narrows a list to the items with these words, and says how many are left.
+
+    With `chosen` the items are buttons: the arrow keys go through them, and Enter presses the first.
+    """
+    field = element("input", type="text", id=id_, autocomplete="off", spellcheck="false", data_narrows=list_,
+                    data_chosen="" if chosen else None)  # fmt: skip
+    left = element("output", f"{size:,} listed", id=f"{id_}-left", class_="hint", for_=id_)
+    return element("label", element("span", label, class_="label"), field, left, class_="entry narrow")
+
+
+def amount(size: int) -> str:
+    """Bytes as people say them.
+
+    >>> amount(900), amount(2_300_000), amount(5 * 10**9)
+    ('900 bytes', '2.3 MB', '5.0 GB')
+    """
+    for unit, of in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= of:
+            return f"{size / of:.1f} {unit}"
+    return f"{size} bytes"
+
+
 def glance(figures: Mapping[str, str]) -> Html:
     """The few figures that matter most."""
     items = [element("div", element("dt", name), element("dd", value)) for name, value in figures.items()]
