@@ -27,6 +27,8 @@ TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 
 
+FEW = 8
+"""Up to how many rows of a side a link has on average for these to be left as they are: few of them are alike."""
 Known = tuple[Sequence[BoxColumn], NDArray[np.integer]]
 """What the rows of a side show, each thing once, and which of them each row does."""
 
@@ -148,8 +150,10 @@ def _summed(pieces: Iterable[tuple[Ints, Floats]], keys: int, entries: int) -> t
 
 
 def _reduced(side: Side, links: int) -> Side:
-    """Rows that show the same in one link made one, sorted by link."""
+    """Rows sorted by link; those that show the same in one link are made one, unless links are small."""
     columns, link, amount = side
+    if len(link) <= FEW * links and bool((link[1:] >= link[:-1]).all()):
+        return side
     number, first = combine([(link, links), *((c.codes, c.cover.nodes) for c in columns)], len(link))
     kept = [replace(column, codes=column.codes[first]) for column in columns]
     return kept, link[first], added(number, amount, len(first))

@@ -27,6 +27,12 @@ _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
 
 
+def _weighed(value: Floats, share: Floats) -> float:
+    """Σ value · share; where a share is 0 a value that is not known (nan) does not matter."""
+    total = float(value @ share)
+    return total if np.isfinite(total) else float(value[share > 0] @ share[share > 0])
+
+
 @dataclass(frozen=True, eq=False)
 class LinkedEstimate:
     """Boxes over some columns, each in one link (a bucket or batch), and how often each link has each sensitive value.
@@ -181,21 +187,28 @@ class LinkedEstimate:
         separate = by_column(asked)
         alone = self._side(columns(asked) if separate is None else separate)
         if alone is not None:
-            return float(alone.count(asked))
+            return alone.expected(asked)
         if separate is not None:
-            return sum(near for near, _, _, _ in self._columnwise(separate))
+            boxes = self._separate.ask(separate)
+            share = self._having(separate) / self.size * self._scale
+            return _weighed(boxes.value, share.take(boxes.link))
         left = self._left(asked)
         always = float(left.pop(Constant(True), np.zeros(len(self.size))) @ self._scale)
         return always + sum(self._both(rest, having)[0] for rest, having in left.items())
 
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
         """The count for a conjunction of conditions on single columns of both tables."""
+        having = self._having(separate)
+        if having.any():
+            yield self._of_columns(separate, having)
+
+    def _having(self, separate: Mapping[str, tuple[Condition, ...]]) -> Floats:
+        """How many people of each link have values that match the conditions on sensitive columns: (links,)."""
         mask = np.ones(len(self._by_value.first), dtype=np.bool_)
         for at, column in enumerate(self.hidden):
             if column.name in separate:
                 mask &= self._separate_values.truth(at, separate[column.name]).maybe.take(self._value_codes[at])
-        if mask.any():
-            yield self._of_columns(separate, self._by_value.having(mask))
+        return self._by_value.having(mask)
 
     def _answers(self, asked: Condition) -> Iterator[_Answer]:
         """What any condition comes to: the people whose values satisfy it whatever they show, and all others."""
