@@ -140,7 +140,7 @@ def test_a_condition_and_its_negation_add_up_to_everybody(repeats: Callable[[int
 def test_probabilities_and_joint_tables_are_those_of_writing_everything_out(
     few: int, repeats: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether equal rows of a link are made one first, or left as they are where links are small."""
+    """Whether equal rows of a link are made one first, or all rows are paired, where links are small."""
     monkeypatch.setattr(within, "FEW", few)
     for seed in range(repeats(250)):
         random = np.random.default_rng(30_000 + seed)

@@ -19,7 +19,7 @@ from jali.estimates import link_join
 from jali.estimates.base import Count, condition_of, generator, names_of, place_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn, Fits, Separate, assumed, by_column, fitting, split
-from jali.estimates.link_join import ByValue, Joined
+from jali.estimates.link_join import ByValue, Joined, Pairs
 from jali.query.tree import Condition, Constant, columns, simplify, tests_of
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
@@ -309,10 +309,18 @@ class LinkedEstimate:
 
     # Cells.
 
+    @cached_property
+    def _pairs(self) -> Pairs | None:
+        """Boxes and entries of the same link, where links are small."""
+        amount = self.people * (self._scale / self.size)[self.link]
+        return Pairs.of((self.link, amount), (self.value_link, self.count_of.astype(np.float64)), len(self.size))
+
     def _joined(self, names: Sequence[str]) -> Joined:
         """The boxes and values as these columns, of both tables, show them, values spread over the boxes of a link."""
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
+        if self._pairs is not None:
+            return self._pairs.joined(first, second)
         scale = self._scale / self.size
         whole = None if self.cells is None or len(first) < len(self.shown) else self.cells
         return link_join.joined(
