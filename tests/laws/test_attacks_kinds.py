@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, event, given
 
 import jali
 from jali.core.rows import Rows
@@ -22,6 +22,8 @@ from jali.errors import InfeasibleError, InputError
 from jali.releases.base import Manifest
 from jali.releases.chains import publish_chain
 from jali.releases.marginals import Marginals
+from jali.risk.exposed import exposed_by_groups
+from jali.risk.policy import EXPOSING
 from oracles import attacks as oracle
 
 QUASI = {"a": jali.bands(2, 4, low=0, high=7), "b": jali.suppress()}
@@ -318,3 +320,46 @@ def test_a_release_without_a_sensitive_column_gives_away_presence_alone() -> Non
     assert "no sensitive column" in repr(alone)
     beside = jali.attacks(release, table, public=pa.table({"a": [1, 1, 2, 2, 3, 3, 9], "b": ["x"] * 7}))
     assert (beside["presence"].people, beside["presence"].exposed) == (7, 7)
+
+
+# -- what the published tables tell without the original -----------------------------------------------------------
+
+
+WAYS = {
+    "lattice": lambda table, data: jali.generalize(
+        table,
+        [jali.KAnonymity(2)],
+        suppress=data.draw(st.sampled_from([0, 0.3])),
+        show=data.draw(st.sampled_from(["taxonomy", "set-exact", "pdf"])),
+    ),
+    "partition": lambda table, data: jali.partition(table, [jali.KAnonymity(2)]),
+    "recode": lambda table, data: jali.recode(table, [jali.KAnonymity(2)]),
+    "buckets": lambda table, data: jali.anatomize(table, [jali.FrequencyDiversity(1.2)]),
+    "angel": lambda table, data: jali.angelize(
+        table, [jali.FrequencyDiversity(1.2)], k=2, marginals=data.draw(st.sampled_from([[], [["a", "s"]]]))
+    ),
+    "marginals": lambda table, data: jali.marginals(table, [jali.KAnonymity(2)], search="greedy"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy"), st.sampled_from("pqrt")), min_size=6,
+                     max_size=24), data=st.data())  # fmt: skip
+def test_what_published_tables_tell_of_an_attack_is_what_the_attack_finds(
+    way: str, rows: list[tuple[int, str, str]], data: st.DataObject
+) -> None:
+    """Whenever they tell it: for groups and buckets always, but for linkage where somebody can be in several."""
+    table = table_of(rows)
+    try:
+        release = WAYS[way](table, data)
+        gallery = jali.attacks(release, table, cases=0)
+    except (InfeasibleError, InputError):
+        assume(False)
+        raise
+    audit = jali.audit(release)
+    for name in EXPOSING:
+        told, found = exposed_by_groups(name, audit, release), gallery[name]
+        assert told is not None or way in ("angel", "marginals") or (name == "linkage" and way != "lattice")
+        if told is not None:
+            assert told == pytest.approx((found.exposed or 0) / found.people), name
+            event(f"{way}, {name}: {'some' if told else 'nobody'}")

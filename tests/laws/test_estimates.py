@@ -23,7 +23,7 @@ import jali
 from jali.cover.cover import Cover
 from jali.errors import InputError, UndeterminedError
 from jali.estimates import cells as joint
-from jali.estimates.base import Count, Estimate
+from jali.estimates.base import Count, Estimate, likely
 from jali.estimates.boxes import BoxEstimate, encoded
 from jali.estimates.conditions import BoxColumn
 from jali.query import tree as q
@@ -171,6 +171,7 @@ def test_a_count_is_what_writing_out_every_cell_gives(data: st.DataObject) -> No
     names = [column.name for column in estimate.columns]
     value, low, high = oracle.count(boxes, names, condition)
     found = estimate.count(condition)
+    assert likely(estimate, condition) == pytest.approx(float(found), abs=1e-9)
     assert found == pytest.approx(float(value), rel=1e-9, abs=1e-9)
     assert (found.low, found.high) == (float(low), float(high))
     assert estimate.count(q.to_text(condition)) == found

@@ -123,6 +123,7 @@ def test_a_count_is_what_writing_out_everybody_with_every_value_gives_and_its_bo
             assert float(found) == pytest.approx(float(value), abs=1e-9), (seed, condition)
             assert (found.low, found.high) == pytest.approx((float(low), float(high))), (seed, condition)
             assert found.exact or found.assumes, (seed, condition)
+            assert estimate.expected(condition) == pytest.approx(float(value), abs=1e-9), (seed, condition)
 
 
 def test_a_condition_and_its_negation_add_up_to_everybody(repeats: Callable[[int], int]) -> None:
@@ -135,7 +136,12 @@ def test_a_condition_and_its_negation_add_up_to_everybody(repeats: Callable[[int
         assert one.low + other.high == pytest.approx(estimate.total)
 
 
-def test_probabilities_and_joint_tables_are_those_of_writing_everything_out(repeats: Callable[[int], int]) -> None:
+@pytest.mark.parametrize("few", [0, 8])
+def test_probabilities_and_joint_tables_are_those_of_writing_everything_out(
+    few: int, repeats: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether equal rows of a link are made one first, or all rows are paired, where links are small."""
+    monkeypatch.setattr(within, "FEW", few)
     for seed in range(repeats(250)):
         random = np.random.default_rng(30_000 + seed)
         estimate, links, names = case(seed)

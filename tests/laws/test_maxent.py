@@ -230,6 +230,7 @@ def test_counts_are_sums_over_the_maximum_entropy_distribution(seed: int) -> Non
             real = float(dense.n[where].sum())
             assert found.low <= real <= found.high
             assert found.exact or found.assumes
+            assert estimate.expected(condition) == pytest.approx(float(found), abs=1e-6 * table.rows)
 
 
 def test_what_is_published_together_is_counted_exactly_and_the_rest_says_what_it_assumes() -> None:

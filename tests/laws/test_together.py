@@ -19,6 +19,7 @@ from jali.estimates import together
 from jali.estimates.linked import LinkedEstimate
 from jali.publish.checks import prepared
 from jali.publish.drafts import of_groups
+from jali.query.parse import parse
 from jali.releases.linked.angel import Angel
 
 AGES, TOWNS, ILL = range(4), ("u", "v", "w"), ("p", "q")
@@ -171,6 +172,7 @@ def test_the_truth_is_within_the_bounds_and_everything_adds_up(
     truth = sum(eval(python, {"age": a, "town": t, "ill": i}) for a, t, i, _ in people)
     assert found.low - 1e-9 <= truth <= found.high + 1e-9
     assert found.low <= found <= found.high
+    assert estimate.expected(parse(asked)) == pytest.approx(float(found), abs=1e-9)
     assert found.low + other.high == pytest.approx(len(people))
     assert sum(estimate.frame(["age", "ill"])["count"].to_pylist()) == pytest.approx(len(people))
     assert estimate.probability({"age": [a for a, _ in CELLS], "town": [t for _, t in CELLS]}).sum() == pytest.approx(1)

@@ -93,6 +93,16 @@ class Estimate(Protocol):
         ...
 
 
+def likely(estimate: Estimate, asked: Condition) -> float:
+    """How many people are likely to satisfy the condition; without bounds where the estimate has a way to leave them.
+
+    The number is that of `count`, up to rounding, and so is the error where it is not determined.
+    """
+    expected = getattr(estimate, "expected", None)
+    value = math.nan if expected is None else float(expected(asked))
+    return float(estimate.count(asked)) if math.isnan(value) else value
+
+
 def condition_of(condition: str | Condition | None, where: Mapping[str, object] | None) -> Condition:
     """The condition, however it was given."""
     if condition is not None and where is not None:

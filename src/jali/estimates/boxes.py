@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -132,6 +133,13 @@ class BoxEstimate:
         value = low + float(boxes.mass[open_] @ share[open_])
         assumes = assumed(some, judged, doubted)
         return Count(min(max(value, low), high), low=low, high=high, assumes=assumes)
+
+    def expected(self, asked: Condition) -> float:
+        """How many people are likely to satisfy the condition: the number that `count` has, without its bounds."""
+        asked = simplify(asked)
+        separate = by_column(asked)
+        value = float(self._separate.ask(separate).value.sum()) if separate else math.nan
+        return float(self.count(asked)) if math.isnan(value) else value  # which says what is not known
 
     @cached_property
     def _separate(self) -> Separate:

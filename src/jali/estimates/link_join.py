@@ -25,8 +25,8 @@ from jali.estimates.conditions import BoxColumn
 TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which they are held as a table
 
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
-
-
+FEW = 8
+"""Up to how many rows of a side a link has on average for these to be paired as they are: few of them are alike."""
 Known = tuple[Sequence[BoxColumn], NDArray[np.integer]]
 """What the rows of a side show, each thing once, and which of them each row does."""
 
@@ -79,6 +79,35 @@ def joined(first: Side, second: Side, links: int, *, known: Known | None = None)
         for columns, distinct in ((left, left_first), (right, right_first))
     )
     return Joined(boxes, values, key, mass)
+
+
+class Pairs(NamedTuple):
+    """Every row of one side with every row of the other that has its link: for small links, and any columns."""
+
+    left: Ints  # (pairs,) the row of the one
+    right: Ints  # (pairs,) of the other
+    mass: Floats  # (pairs,)
+
+    @classmethod
+    def of(cls, left: tuple[Ints, Floats], right: tuple[Ints, Floats], links: int) -> Pairs | None:
+        """From link and amount of the rows of both sides; None where pairs would be far more than rows."""
+        order, start = arrays.sorted_by(right[0], links)
+        few = max(len(left[0]), len(right[0])) <= FEW * links
+        if not few or int(np.diff(start)[left[0]].sum()) > 2 * arrays.AT_ONCE:
+            return None
+        row, at = arrays.pairs_of(start, left[0])
+        return cls(row, order[at], left[1][row] * right[1][order[at]])
+
+    def joined(self, left: Sequence[BoxColumn], right: Sequence[BoxColumn]) -> Joined:
+        """What `joined` finds for some columns of both sides."""
+        keys, shown = [], []
+        for columns, rows in ((left, self.left), (right, self.right)):
+            number, first = combine([(c.codes, c.cover.nodes) for c in columns], len(columns[0].codes))
+            keys.append(number.take(rows))
+            shown.append(tuple(replace(c, codes=c.codes[first]) for c in columns))
+        width, cells = len(shown[1][0].codes), len(shown[0][0].codes)
+        key = keys[0].astype(np.int64) * width + keys[1]
+        return Joined(shown[0], shown[1], *_summed([(key, self.mass)], cells * width, len(key)))
 
 
 class Shown(NamedTuple):

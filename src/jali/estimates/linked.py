@@ -19,12 +19,18 @@ from jali.estimates import link_join
 from jali.estimates.base import Count, condition_of, generator, names_of, place_of, short, table_of, undetermined
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn, Fits, Separate, assumed, by_column, fitting, split
-from jali.estimates.link_join import ByValue, Joined
+from jali.estimates.link_join import ByValue, Joined, Pairs
 from jali.query.tree import Condition, Constant, columns, simplify, tests_of
 
 EVENLY = "each sensitive value of a bucket is equally likely to belong to each of its people"
 _Answer: TypeAlias = tuple[float, float, float, tuple[str, ...]]
 """How many people: the estimate, how many surely, how many more may, and on what it rests."""
+
+
+def _weighed(value: Floats, share: Floats) -> float:
+    """Σ value · share; where a share is 0 a value that is not known (nan) does not matter."""
+    total = float(value @ share)
+    return total if np.isfinite(total) else float(value[share > 0] @ share[share > 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,21 +187,28 @@ class LinkedEstimate:
         separate = by_column(asked)
         alone = self._side(columns(asked) if separate is None else separate)
         if alone is not None:
-            return float(alone.count(asked))
+            return alone.expected(asked)
         if separate is not None:
-            return sum(near for near, _, _, _ in self._columnwise(separate))
+            boxes = self._separate.ask(separate)
+            share = self._having(separate) / self.size * self._scale
+            return _weighed(boxes.value, share.take(boxes.link))
         left = self._left(asked)
         always = float(left.pop(Constant(True), np.zeros(len(self.size))) @ self._scale)
         return always + sum(self._both(rest, having)[0] for rest, having in left.items())
 
     def _columnwise(self, separate: Mapping[str, tuple[Condition, ...]]) -> Iterator[_Answer]:
         """The count for a conjunction of conditions on single columns of both tables."""
+        having = self._having(separate)
+        if having.any():
+            yield self._of_columns(separate, having)
+
+    def _having(self, separate: Mapping[str, tuple[Condition, ...]]) -> Floats:
+        """How many people of each link have values that match the conditions on sensitive columns: (links,)."""
         mask = np.ones(len(self._by_value.first), dtype=np.bool_)
         for at, column in enumerate(self.hidden):
             if column.name in separate:
                 mask &= self._separate_values.truth(at, separate[column.name]).maybe.take(self._value_codes[at])
-        if mask.any():
-            yield self._of_columns(separate, self._by_value.having(mask))
+        return self._by_value.having(mask)
 
     def _answers(self, asked: Condition) -> Iterator[_Answer]:
         """What any condition comes to: the people whose values satisfy it whatever they show, and all others."""
@@ -296,10 +309,18 @@ class LinkedEstimate:
 
     # Cells.
 
+    @cached_property
+    def _pairs(self) -> Pairs | None:
+        """Boxes and entries of the same link, where links are small."""
+        amount = self.people * (self._scale / self.size)[self.link]
+        return Pairs.of((self.link, amount), (self.value_link, self.count_of.astype(np.float64)), len(self.size))
+
     def _joined(self, names: Sequence[str]) -> Joined:
         """The boxes and values as these columns, of both tables, show them, values spread over the boxes of a link."""
         first = [column for column in self.shown if column.name in names]
         second = [column for column in self.hidden if column.name in names]
+        if self._pairs is not None:
+            return self._pairs.joined(first, second)
         scale = self._scale / self.size
         whole = None if self.cells is None or len(first) < len(self.shown) else self.cells
         return link_join.joined(

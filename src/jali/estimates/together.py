@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -152,6 +153,11 @@ class SeveralEstimate:
         assert isinstance(best, LinkedEstimate)  # the joined one
         value = best.expected(asked)
         return Count(min(max(value, low), high), low=low, high=high, assumes=(EVENLY, *alone.assumes))
+
+    def expected(self, asked: Condition) -> float:
+        """The number that `count` has; the bounds of several tables can change it, those of a single one cannot."""
+        value = self.parts[0].expected(asked) if len(self.parts) == 1 else math.nan
+        return float(self.count(asked)) if math.isnan(value) else value
 
     def probability(self, cells: Any) -> Floats:
         """The probability of each cell, given by exact values of some columns (None is the missing value): (cells,)."""

@@ -153,14 +153,33 @@ class MaxEntropyEstimate:
         low, high = self._bounds(asked, own, judged)
         if low == high:
             return Count(low)
-        shares = {i: np.where(self._occurs(i), judged[i].share, 0.0) for i in chosen}
+        shares = self._shares(judged)
         for i in chosen:
             if np.isnan(shares[i]).any():
                 raise undetermined([self.columns[i].name], low, high, do=DECLARE)
-        joint = self._joint(chosen, {i: Reading.pattern(shares[i]) for i in chosen})
-        itself = {i: np.eye(len(patterns.truth), dtype=np.bool_) for i, patterns in judged.items()}
-        value = float(joint.mass @ _expanded(asked, own, judged, itself, joint.codes)[0]) * self.total
+        value = self._value(asked, own, judged, shares)
         return Count(min(max(value, low), high), low=low, high=high, assumes=self._assumed(chosen, judged))
+
+    def expected(self, asked: Condition) -> float:
+        """How many people are likely to satisfy the condition: the number that `count` has, without its bounds."""
+        asked = simplify(asked)
+        own = {i: tests_of(asked, self.columns[i].name) for i in sorted(map(self._index, columns(asked)))}
+        judged = {i: self.columns[i].cover.patterns(own[i]) for i in own}
+        shares = self._shares(judged)
+        known = bool(own) and not any(np.isnan(share).any() for share in shares.values())
+        return self._value(asked, own, judged, shares) if known else float(self.count(asked))
+
+    def _shares(self, judged: Mapping[int, Patterns]) -> dict[int, Floats]:
+        """Which share of each node that somebody has shows each pattern, by column: each (patterns, nodes)."""
+        return {i: np.where(self._occurs(i), patterns.share, 0.0) for i, patterns in judged.items()}
+
+    def _value(
+        self, asked: Condition, own: Mapping[int, tuple[Test, ...]], judged: Mapping[int, Patterns],
+        shares: Mapping[int, Floats],
+    ) -> float:  # fmt: skip
+        joint = self._joint([*own], {i: Reading.pattern(shares[i]) for i in own})
+        itself = {i: np.eye(len(patterns.truth), dtype=np.bool_) for i, patterns in judged.items()}
+        return float(joint.mass @ _expanded(asked, own, judged, itself, joint.codes)[0]) * self.total
 
     def _bounds(
         self, asked: Condition, own: Mapping[int, tuple[Test, ...]], judged: Mapping[int, Patterns]

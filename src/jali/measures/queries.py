@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, steps
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
-from jali.estimates.base import Estimate, condition_of, generator, short
+from jali.estimates.base import Estimate, condition_of, generator, likely, short
 from jali.principles.base import exact, whole_number
 from jali.query.match import holds
 from jali.query.tree import And, Condition, Constant, Not, Or, Test
@@ -53,7 +53,7 @@ class Workload:
 
     def errors(self, estimate: Estimate) -> QueryErrors:
         """How far an estimate is from the truth."""
-        found = np.array([float(estimate.count(condition)) for condition in self.conditions])
+        found = np.array([likely(estimate, condition) for condition in self.conditions])
         some = self.truth > 0
         relative = np.abs(found[some] - self.truth[some]) / self.truth[some]
         return QueryErrors(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jali.core.arrays import Ints, counted
 from jali.principles.counts import Cells, Counts
+from jali.risk.audit.figures import NEARLY, AngelAudit, Audit
+from jali.risk.policy import EXPOSING
+
+if TYPE_CHECKING:
+    from jali.releases.base import Release
+
+MIXED = 1e-5
+"""Beliefs of mixtures and of maximum entropy are rounded: only those that are below by this much surely are."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,78 @@ def exposed(counts: Counts, column: str) -> Exposed:
                    bool((largest[which] == size).all()))  # fmt: skip
 
 
+def once_ruled_out(cells: Cells) -> Ints:
+    """Of how many people of its group each value may be, once the likeliest other one is ruled out: (cells,).
+
+    The belief in a value is then its people by these. Everybody must have one value.
+    """
+    order = np.lexsort((-cells.n, cells.group))
+    ranked = cells.n[order]
+    begin = cells.start[cells.group]  # cells of a group stand together, so that their places are those of its ranks
+    second = np.where(cells.start[cells.group + 1] - begin > 1, ranked[np.minimum(begin + 1, len(ranked) - 1)], 0)
+    first = np.zeros(len(order), dtype=bool)
+    first[order[begin]] = True
+    return cells.size[cells.group] - np.where(first, second, ranked[begin])
+
+
 def _text(cells: Cells, value: int) -> str:
     label = cells.column.labels[value]
     return "missing" if label is None else str(label)
+
+
+# -- what published tables tell of each attack -----------------------------------------------------------------------
+
+
+def exposed_by_groups(name: str, audit: Audit, release: Release | None) -> float | None:
+    """What the published tables alone tell of an attack; None where they do not (decision 110).
+
+    In groups of which no value has nearly all people nobody is exposed, neither by the group nor by a mixture of
+    several, which is no purer than its parts. So it is with batches, and with cells of marginals.
+    """
+    if name not in EXPOSING:
+        return None
+    if not audit.sensitive:
+        return 0.0 if not (release is not None and release.hides_presence) else None
+    if release is not None and release.collected is not None:
+        return _by_marginals(name, audit)
+    if audit.angel is not None:
+        return _by_batches(name, audit, audit.angel)
+    if name == "linkage" and all(s.largest_share < NEARLY for s in audit.sensitive):
+        return 0.0
+    if name == "linkage" and not (release is None or _one_group_each(release)):
+        return None
+    exposed = [s.ruled_out if name == "background knowledge" else s.nearly_homogeneous for s in audit.sensitive]
+    people = [one.people for one in exposed if one is not None]
+    if len(people) < len(exposed):
+        return None
+    return min(1.0, max(people) / max(audit.people, 1))  # who is in several such groups counts in each
+
+
+def _one_group_each(release: Release) -> bool:
+    """Whether everybody can be in one group only, so that looking people up finds it: each column is at one level."""
+    levels = {column.name for column in release.of_role("quasi")} <= {*release.levels}
+    return levels and release.grouped_rows is not None and release.manifest.method.get("by") != "tuples"
+
+
+def _by_batches(name: str, audit: Audit, angel: AngelAudit) -> float | None:
+    """Nobody, where the mixture of batches that any bucket shows gives no value nearly all of the belief.
+
+    In several tables the batches that are left for somebody may be fewer: each of them must have two values.
+    """
+    columns = [s.column for s in audit.sensitive]
+    beliefs = angel.ruled_out if name == "background knowledge" else angel.largest_share
+    left = name != "linkage" or angel.tables == 1 or all(s.distinct_l > 1 for s in audit.sensitive)
+    return 0.0 if left and all(beliefs.get(column, 1.0) < NEARLY - MIXED for column in columns) else None
+
+
+def _by_marginals(name: str, audit: Audit) -> float | None:
+    """Nobody, where no cell gives a value nearly all of the belief; r₁ / (r₃ + …) tells it once one is ruled out.
+
+    Who knows everybody's quasi-identifiers may combine the marginals further: linkage needs the original.
+    """
+    if name == "homogeneity":
+        return 0.0 if all(s.largest_share < NEARLY - MIXED for s in audit.sensitive) else None
+    if name == "background knowledge":
+        rest = [s.recursive_c.get(3, math.inf) for s in audit.sensitive]
+        return 0.0 if all(c < (NEARLY - MIXED) / (1 - NEARLY + MIXED) for c in rest) else None
+    return None

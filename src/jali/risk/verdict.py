@@ -17,6 +17,7 @@ from jali.principles.column import ColumnPrinciple
 from jali.releases.base import Release
 from jali.releases.summary import many
 from jali.risk.audit.figures import NEARLY, Audit, SensitiveAudit
+from jali.risk.exposed import exposed_by_groups
 from jali.risk.judged import SENTENCES, Decision, Flag, Judged, Outcome, Verdict
 from jali.risk.policy import ALGORITHM, EXPOSING, TOLERANCE, Policy, Share
 
@@ -227,28 +228,6 @@ def _shares(tried: Sequence[Attack], name: str) -> list[float] | None:
     if not own or any(attack.exposed is None for attack in own):
         return None
     return [(attack.exposed or 0) / max(attack.people, 1) for attack in own]
-
-
-def exposed_by_groups(name: str, audit: Audit, release: Release | None) -> float | None:
-    """What the published groups alone tell of an attack; None where they do not.
-
-    In groups of which no value has nearly all people nobody is exposed, neither by the group nor by a mixture of
-    several, which is no purer than its parts.
-    """
-    grouped = release is None or release.grouped_rows is not None
-    if not audit.sensitive:
-        return 0.0 if name in EXPOSING and not (release is not None and release.hides_presence) else None
-    if not grouped or any(s.nearly_homogeneous is None for s in audit.sensitive):
-        return None
-    if name == "homogeneity":
-        people = [s.nearly_homogeneous.people for s in audit.sensitive if s.nearly_homogeneous is not None]
-        return min(1.0, max(people) / max(audit.people, 1))  # who is in several such groups counts in each
-    if name == "linkage":
-        return 0.0 if all(s.largest_share < NEARLY for s in audit.sensitive) else None
-    if name == "background knowledge":
-        curves = [s.disclosure for s in audit.sensitive]
-        return 0.0 if all(c is not None and len(c.k) > 1 and c.negations[1] < NEARLY for c in curves) else None
-    return None
 
 
 def reaches(audit: Audit, release: Release) -> dict[str, float]:

@@ -27,6 +27,7 @@ from jali.risk.audit.joint import joint
 from jali.risk.audit.joint_figures import JointAudit, JointAudits
 from jali.risk.disclosure.disclosure import curve
 from jali.risk.disclosure.tracker import Curve
+from jali.risk.exposed import once_ruled_out
 
 __all__ = [
     "NEARLY",
@@ -207,6 +208,11 @@ def _audit_angel(release: Angel) -> Audit:
             for p in release.mixed_principles
         },
         largest_share={s.name: max(_largest(each, s.name) for each in mixed) for s in counts.sensitive},
+        ruled_out={
+            s.name: max(_left(each.known(s.name)) for each in mixed)
+            for s in counts.sensitive
+            if counts.known(s.name).one_value
+        },
         tables=len(tables),
         joint=check.cell,
         joint_keeps_k=check.kept,
@@ -222,6 +228,11 @@ def _largest(counts: Counts, name: str) -> float:
     """The largest share of one value in any group."""
     cells = counts.known(name)
     return float((cells.largest(cells.n) / np.maximum(cells.size, 1)).max())
+
+
+def _left(cells: Cells) -> float:
+    """The most that an attacker believes of anybody once the likeliest other value is ruled out."""
+    return float((cells.n / np.maximum(once_ruled_out(cells), 1)).max(initial=0.0))
 
 
 def _told_apart(audit: Audit, release: Release) -> Audit:
@@ -287,6 +298,7 @@ def _sensitive(counts: Counts, name: str, disclosed: Bound | None) -> SensitiveA
         return SensitiveAudit(
             column=name, distinct_l=0, entropy_l=0.0, recursive_c={}, t=None, t_ordered=None, largest_share=0.0,
             homogeneous=Homogeneity(0, 0), nearly_homogeneous=Homogeneity(0, 0), disclosure=None,
+            ruled_out=Homogeneity(0, 0),
         )  # fmt: skip
     largest, size = largest[filled], size[filled]
     chosen = concentrated(cells)
@@ -304,6 +316,7 @@ def _sensitive(counts: Counts, name: str, disclosed: Bound | None) -> SensitiveA
         largest_share=float((largest / size).max()),
         homogeneous=_people(same, size),
         nearly_homogeneous=_people(nearly, size),
+        ruled_out=_ruled_out(cells) if cells.one_value else None,
         disclosure=_disclosure(counts, name, disclosed),
         commonest=float(cells.reference.max() / cells.reference.sum()),
     )
@@ -314,6 +327,12 @@ def _disclosure(counts: Counts, name: str, disclosed: Bound | None) -> Curve | N
     if disclosed is None or counts.several_rows:
         return None
     return replace(curve(counts, FACTS, sensitive=name), kind=disclosed)
+
+
+def _ruled_out(cells: Cells) -> Homogeneity:
+    """People whose own value is (nearly) known once the likeliest other one is ruled out, and their groups."""
+    known = cells.n * 20 >= once_ruled_out(cells) * 19
+    return Homogeneity(len(np.unique(cells.group[known])), int(cells.n[known].sum()))
 
 
 def _people(which: NDArray[np.bool_], size: NDArray[np.int64]) -> Homogeneity:

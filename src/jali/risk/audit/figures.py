@@ -57,6 +57,7 @@ class SensitiveAudit:
     homogeneous: Homogeneity | None  # None where there are no groups
     nearly_homogeneous: Homogeneity | None
     disclosure: Curve | None = None  # None where it is not defined
+    ruled_out: Homogeneity | None = None  # whose value is (nearly) known once another is ruled out; None if not defined
     commonest: float | None = None  # the share of the commonest value of all: no group of everybody has less
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,6 +67,7 @@ class SensitiveAudit:
             "distinct_l": self.distinct_l, "entropy_l": self.entropy_l, "recursive_c": finite, "t": self.t,
             "t_ordered": self.t_ordered, "largest_share": self.largest_share,
             "homogeneous": _plain(self.homogeneous), "nearly_homogeneous": _plain(self.nearly_homogeneous),
+            "ruled_out": _plain(self.ruled_out),
             "disclosure": None if self.disclosure is None else self.disclosure.to_dict(),
         }  # fmt: skip
 
@@ -91,12 +93,14 @@ class AngelAudit:
     joint: JointCell | None  # of the cells that some tables certainly share, those with the fewest people
     joint_keeps_k: bool | None  # whether no such cells have fewer than k people; None where it was not decided in time
     k: int  # what was promised for each table
+    ruled_out: Mapping[str, float] = field(default_factory=dict)  # the same belief once another value is ruled out
 
     def to_dict(self) -> dict[str, Any]:
         """Plain nested dicts."""
         joint = None if self.joint is None else self.joint.to_dict()
         return vars(self) | {
             "posterior": dict(self.posterior), "largest_share": dict(self.largest_share), "joint": joint,
+            "ruled_out": dict(self.ruled_out),
         }  # fmt: skip
 
 
