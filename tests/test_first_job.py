@@ -6,19 +6,23 @@ The files have the traits of real ones; everybody in them is invented.
 from __future__ import annotations
 
 import csv
+import io
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
 from click.testing import CliRunner
 
 import jali
 from jali.cli.app import app
+from oracles import reading as slow
 
 Rows = dict[str, Sequence[Any]]
 PEOPLE = 400
@@ -145,17 +149,35 @@ def precise() -> Rows:
 
 
 def german() -> Rows:
-    """A German export, as far as it can be read without options: points for decimals, dates of the norm."""
+    """A German export: decimal commas, points between thousands, days before months, k. A. for no answer."""
     r = drawn(9)
     return {
         "Patienten-Nr.": [f"P-{i:05}" for i in range(PEOPLE)],
         "Name, Vorname": [f"{name}, Eva" for name in names()],
-        "Geburtsdatum": [f"{1940 + i % 60}-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(PEOPLE)],
+        "Geburtsdatum": [f"{1 + i % 28:02}.{1 + i % 12:02}.{1940 + i % 60}" for i in range(PEOPLE)],
+        "Größe": [f"1,{x}" for x in r.integers(50, 99, PEOPLE)],
         "Geschlecht": pick(r, ["m", "w", "d"]),
         "PLZ": pick(r, ["01067", "01069", "04103", "10115"]),
         "Familienstand": pick(r, ["ledig", "verheiratet", "verwitwet"]),
-        "Einkommen": [int(x) * 50 for x in r.integers(20, 120, PEOPLE)],
+        "Einkommen": ["k. A." if x == 20 else f"{x // 20}.{x % 20 * 50:03},00" for x in r.integers(20, 120, PEOPLE)],
         "Bemerkung": [f"kam am Tag {i} mit der Bahn zu uns" for i in range(PEOPLE)],
+    }
+
+
+def labelled() -> Rows:
+    """A poll in which codes have labels."""
+    r = drawn(12)
+    rows: Rows = {"id": list(range(1, PEOPLE + 1)), "sex": list(map(float, r.integers(1, 3, PEOPLE)))}
+    return rows | {"age": [*map(float, ages(r)[1:]), 98.0], "vote": list(map(float, r.integers(1, 6, PEOPLE)))}
+
+
+def admissions() -> Rows:
+    """What a clerk keeps in a spreadsheet."""
+    r = drawn(13)
+    rows: Rows = {"Surname": names(), "Age": ages(r), "Sex": pick(r, ["f", "m"])}
+    return rows | {
+        "Postcode": pick(r, ["AB1 2CD", "AB2 3EF", "CD1 1AA"]),
+        "Disease": pick(r, ["I10", "E11", "J45", "F32"]),
     }
 
 
@@ -163,12 +185,17 @@ SITUATIONS: dict[str, tuple[Callable[[], Rows], str]] = {
     "a register of deaths": (deaths, "csv"),
     "a census of 43 columns": (census, "parquet"),
     "a panel of patients": (panel, "csv"),
-    "a statistics file of 67 columns": (wide, "parquet"),
+    "a statistics file of 67 columns": (wide, "dta"),
     "an export of R": (r_export, "csv"),
-    "a German export": (german, "csv"),
+    "a German export": (german, "cp1252"),
     "positive or empty": (half_tested, "csv"),
     "names and addresses": (addresses, "csv"),
     "needless precision": (precise, "parquet"),
+    "value labels of SPSS": (labelled, "sav"),
+    "value labels of Stata": (labelled, "dta"),
+    "a spreadsheet": (admissions, "xlsx"),
+    "an archive": (admissions, "zip"),
+    "a byte order mark and semicolons": (admissions, "bom"),
 }
 DROPPED = {
     "a register of deaths": {"name"},
@@ -176,19 +203,37 @@ DROPPED = {
     "a statistics file of 67 columns": {"caseid", "remarks"},
     "a German export": {"Patienten-Nr.", "Name, Vorname", "Bemerkung"},
     "names and addresses": {"first_name", "last_name", "address", "email", "phone"},
+    "value labels of SPSS": {"id"},
+    "value labels of Stata": {"id"},
+    "a spreadsheet": {"Surname"},
+    "an archive": {"Surname"},
+    "a byte order mark and semicolons": {"Surname"},
 }
 
 
 def written(rows: Rows, form: str) -> str:
     """The rows as a file in the working folder."""
-    place = f"data.{form}"
+    place = f"data.{form if form in ('parquet', 'dta', 'sav', 'xlsx', 'zip') else 'csv'}"
+    lines = [list(rows), *map(list, zip(*rows.values(), strict=True))]
     if form == "parquet":
         pq.write_table(pa.table({name: list(values) for name, values in rows.items()}), place)
-        return place
-    with open(place, "w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(rows)
-        out.writerows(zip(*rows.values(), strict=True))
+    elif form in ("dta", "sav"):
+        labels = {
+            "sex": {1.0: "male", 2.0: "female"},
+            "vote": {1.0 + i: f"party {i}" for i in range(5)},
+            "age": {98.0: "refused"},
+        }
+        about = {
+            "variable_value_labels": {n: told for n, told in labels.items() if isinstance(rows.get(n, [""])[0], float)}
+        }
+        getattr(pyreadstat, f"write_{form}")(pd.DataFrame(dict(rows)), place, **about)
+    elif form == "xlsx":
+        Path(place).write_bytes(slow.xlsx({"Data": lines}))
+    else:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=";" if form in ("cp1252", "bom") else ",").writerows(lines)
+        content = text.getvalue().encode({"cp1252": "cp1252", "bom": "utf-8-sig"}.get(form, "utf-8"))
+        Path(place).write_bytes(slow.zipped({"data.csv": content}) if form == "zip" else content)
     return place
 
 
@@ -202,7 +247,8 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments), prog_name="jali")
 
 
-LARGE = ("a statistics file of 67 columns", "a census of 43 columns")
+SLOW = ("dta", "sav", "xlsx")  # another process reads these
+LARGE = ("a census of 43 columns", *(name for name, (_, form) in SITUATIONS.items() if form in SLOW))
 
 
 @pytest.mark.parametrize(
@@ -235,6 +281,70 @@ def test_what_init_writes_is_published_strictly_and_safe_for_everybody_to_read(
         assert judged.exit_code == 0, judged.output
         assert "safe to publish" in judged.output.lower()
     assert len(published) >= 3
+
+
+@pytest.mark.parametrize("people", [5, 12, 19, 20, 21, 39, 40, 41])
+def test_a_first_job_of_few_people_runs_and_says_where_none_can_be_for_everybody(
+    people: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 20 people on the release meets the policy "public"; of fewer, the job and a note say that none can."""
+    monkeypatch.chdir(tmp_path)
+    r = drawn(people)
+    rows: Rows = {"age": ages(r, people), "sex": pick(r, ["f", "m"], people)}
+    begun = run(
+        "init", written(rows | {"disease": [["I10", "E11", "J45", "F32"][i % 4] for i in range(people)]}, "csv")
+    )
+    said = f"no release of {people} people meets the policy public"
+    assert (said in begun.output, said in Path("job.toml").read_text("utf-8")) == (people < 20, people < 20)
+    assert run("publish", "job.toml", "--strict").exit_code == 0
+    assert run("audit", "release", "--policy", "public").exit_code == (3 if people < 20 else 0)
+
+
+@pytest.mark.parametrize("people", [1, 2, 4])
+def test_a_table_of_fewer_people_than_a_group_gets_no_job(
+    people: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its profile can be seen, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    place = written({"age": list(range(30, 30 + people)), "disease": ["flu"] * people}, "csv")
+    begun = run("init", place)
+    assert (begun.exit_code, Path("job.toml").exists()) == (2, False)
+    assert f"groups of at least 5 people, and the table is about {people}" in begun.output
+    assert run("profile", place).exit_code == 0
+
+
+TITLES = {
+    "in a spreadsheet": (slow.xlsx, "data.xlsx"),
+    "with separators": ("{title};;\n;;\n{rows}", "data.csv"),
+    "without separators": ("{title}\n\n{rows}", "data.csv"),
+}
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(name, marks=pytest.mark.slow if name == "in a spreadsheet" else ()) for name in TITLES]
+)
+def test_a_title_above_the_names_is_refused_and_not_taken_for_one(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one column would be read, and in a CSV file whole lines as its values."""
+    monkeypatch.chdir(tmp_path)
+    how, place = TITLES[form]
+    lines = [["Age", "Sex", "Disease"], *([str(20 + i % 30), "f", "flu"] for i in range(60))]
+    if callable(how):
+        Path(place).write_bytes(how({"Data": [["Clinic of St. Anne"], [], *lines]}))
+    else:
+        Path(place).write_text(how.format(title="Clinic of St. Anne", rows="\n".join(map(";".join, lines)) + "\n"))
+    for command in ("init", "profile"):
+        begun = run(command, place)
+        assert (begun.exit_code, Path("job.toml").exists()) == (2, False), begun.output
+        assert "names 1 of 3 columns; delete the title above the line with the names" in begun.output
+
+
+def test_a_column_of_lists_is_one_column_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few separators in some cells are no table."""
+    monkeypatch.chdir(tmp_path)
+    cells = [["Bonn, Rhein", "Köln", "Aachen, am Dom, alt"][i % 3] for i in range(60)]
+    assert run("profile", written({"Ort": cells}, "csv")).exit_code == 0
 
 
 def test_a_household_is_no_person_and_markers_among_words_are_missing(

@@ -6,14 +6,18 @@ import csv
 import json
 import os
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jali
+from jali.cli.reading import _number
 from jali.job import Job
 
 
@@ -264,6 +268,28 @@ def test_query_estimates_with_bounds_and_assumptions(published: Any) -> None:
     shown = published.jali("query", "out", condition).stdout
     assert "estimate" in shown
     assert all(f"assuming: {text}" in shown for text in count.assumes)
+
+
+@given(st.floats(0, 1e14), st.sampled_from(["estimate", "at least", "at most"]))
+def test_a_bound_that_is_printed_is_one_still(figure: float, name: str) -> None:
+    """It is rounded outward; what is printed has no exponent, and is right to six digits."""
+    printed = _number(figure, name)
+    assert "e" not in printed
+    shown = Fraction(printed.replace(",", ""))
+    exact = Fraction(figure)
+    slack = exact * Fraction(1, 10**14)  # sums of floats are no more exact
+    assert name != "at least" or shown <= exact + slack
+    assert name != "at most" or shown >= exact - slack
+    assert abs(shown - exact) <= exact * Fraction(1, 10**5)
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "printed"),
+    [(0, "at least", "0"), (3, "at most", "3"), (1_234_564, "at most", "1,234,564"), (0.1 + 0.2, "at most", "0.3"),
+     (2_795_819.4, "estimate", "2,795,819"), (2_795_819.4, "at most", "2,795,820"), (22.56671, "estimate", "22.5667")],
+)  # fmt: skip
+def test_counts_are_printed_as_people_write_them(figure: float, name: str, printed: str) -> None:
+    assert _number(figure, name) == printed
 
 
 def test_inject_adds_marginals_to_a_release(published: Any) -> None:

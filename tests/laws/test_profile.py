@@ -284,6 +284,24 @@ def test_every_table_has_a_profile_and_a_job_that_can_be_loaded(frame: pa.Table)
     assert list(loaded.identifier) == [column.name for column in made.of_role("identifier")]
 
 
+@pytest.mark.parametrize("name", ["disease", "hiv", "hivtest", "Diagnose", "income", "relig"])
+def test_what_nobody_should_learn_is_left_out_where_everybody_has_the_same(name: str) -> None:
+    """Published, it would be known of everybody in the table; also where no other column can be a quasi-identifier."""
+    alone = jali.profile(pa.table({name: ["positive"] * 30}))
+    assert alone[name].role == "left out"
+    beside = jali.profile(pa.table({name: ["positive"] * 30, "ward": ["north"] * 30}))
+    assert (beside[name].role, beside["ward"].role) == ("left out", "quasi")
+
+
+def test_a_name_of_a_column_stays_as_it_is_written() -> None:
+    """A sentence does not begin with one, since it would be written with a capital letter."""
+    frame = pa.table({"age": [30 + n % 5 for n in range(60)], "hiv": ["yes", None] * 30})
+    assert "leaves out what nobody should learn: hiv" in repr(jali.profile(frame))
+    names = {"name": [f"N{n}" for n in range(60)], "vorname": [f"V{n}" for n in range(60)]}
+    two = pa.table(names | {"age": [30, 31] * 30})
+    assert "name, vorname: found; a first job drops them" in repr(jali.profile(two))
+
+
 def test_columns_that_cannot_be_published_are_said_and_not_read() -> None:
     frame = pa.table({"age": [30, 31, 30], "seen": pa.array([[1], [2], None]), "blob": pa.array([b"a", b"b", b"c"])})
     made = jali.profile(frame)

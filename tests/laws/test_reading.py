@@ -466,7 +466,7 @@ def test_a_statistical_file_comes_back(tmp_path_factory: Any, form: str, rows: l
         return  # pyreadstat has no type for it
     content = statistical(form, frame, tmp_path_factory.mktemp("stat") / f"t.{form}")
     told, columns = read_here(content, STATISTICAL[form])
-    assert told == {"header": NAMES, "notes": []}
+    assert told == {"header": NAMES, "notes": [], "labelled": []}
     assert_same(columns, rows)
 
 

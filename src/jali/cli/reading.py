@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +49,20 @@ def query(*, release: Path, condition: str, as_json: bool) -> None:
         shared.emit({"condition": condition, "count": estimate, "low": low, "high": high, "assumes": list(assumes)})
         return
     figures_shown = (("estimate", estimate), ("at least", low), ("at most", high))
-    told = [(name, "not known" if figure is None else f"{figure:,.6g}") for name, figure in figures_shown]
+    told = [(name, "not known" if figure is None else _number(figure, name)) for name, figure in figures_shown]
     click.echo("\n".join(lines_of(told)))
     for assumed in assumes:
         click.echo(f"assuming: {assumed}")
+
+
+def _number(figure: float, name: str) -> str:
+    """A figure with six digits, or all before the point; bounds are rounded outward, so that they stay bounds."""
+    rounding = {"at least": ROUND_FLOOR, "at most": ROUND_CEILING}.get(name, ROUND_HALF_EVEN)
+    exact = Decimal(f"{figure:.15g}")  # what lies beyond are errors of adding
+    digits = max(0, 5 - exact.adjusted()) if exact else 0
+    rounded = exact.quantize(Decimal(1).scaleb(-digits), rounding)
+    whole, _, rest = f"{rounded:,f}".partition(".")
+    return f"{whole}.{rest}".rstrip("0").rstrip(".") if rest else whole
 
 
 @click.command()

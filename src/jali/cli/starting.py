@@ -83,6 +83,7 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
     promise. Guesses are marked with "# check"; it shows no row. See jali profile for the figures behind it.
     """
     import jali
+    from jali.risk.roles import K
 
     if not data.is_file() and not is_address(data):  # a pipe cannot be read again when the job is run
         raise InputError(f"no file {data}", do="name a CSV or Parquet file")
@@ -92,6 +93,9 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
     found = jali.profile(data, person=person, **reading)
     for text in found.notes:
         shared.note(text)
+    if found.people < K:
+        what = f"a first job makes groups of at least {K} people, and the table is about {found.people}"
+        raise InputError(what, do="give a larger table; jali profile says what this one tells")
     folder = Path.cwd() if to_stdout else output.parent
     source = str(data) if is_address(data) else Path(os.path.relpath(data, folder)).as_posix()
     text = job_text(found, source, "job.toml" if to_stdout else output.name)
@@ -99,6 +103,8 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
         click.echo(text, nl=False)
         return
     put_content(output, text, overwrite=overwrite)
+    if few := few_people(found):
+        shared.note(few)
     shared.note(f'wrote {output}: see what is marked "# check" in it, then run jali publish {output}')
 
 
@@ -186,10 +192,11 @@ def job_text(made: Profile, source: str, name: str) -> str:
     searched = made.nodes <= NODES and len(made.of_role("quasi")) <= LATTICE and enough
     searched = searched and not made.of_role("sensitive")  # only equal halves withstand who knows the algorithm
     method = "generalize" if searched else "partition"
-    k = PUBLIC_K if made.people >= 2 * PUBLIC_K else K
+    k = PUBLIC_K if made.people >= PUBLIC_K else K
     parts = [
         f"# A job for jali. It runs as it is:  jali publish {name}\n"
-        "# jali guessed what each column is from its name and values; the lines marked # check are doubtful.\n",
+        "# jali guessed what each column is from its name and values; the lines marked # check are doubtful.\n"
+        + (f"# {few_people(made)}  # check\n" if few_people(made) else ""),
         "\n".join(_head(made, source, method)) + "\n",
         _left_out(made),
         "[quasi]      # what an attacker may know, with its hierarchy; the most telling column first\n"
@@ -208,8 +215,15 @@ def job_text(made: Profile, source: str, name: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def few_people(made: Profile) -> str:
+    """What is to be said of a table that is too small for the policy "public"; nothing of a larger one."""
+    if made.people >= PUBLIC_K:
+        return ""
+    return f"no release of {made.people} people meets the policy public: that takes groups of {PUBLIC_K} on average"
+
+
 PUBLIC_K = 20
-"""Groups of so many people meet the policy "public": at most 1/11 for anybody, and 1/20 on average."""
+"""Groups of this number of people meet the policy "public": at most 1/11 for anybody, and 1/20 on average."""
 _KNOWN = "transparent = true   # also against an attacker who knows how jali chooses groups\n"
 _METHOD = {
     "generalize": '[generalize]\nmetric = "loss"      # or "discernibility", "average", "height"\n'
@@ -247,9 +261,17 @@ def _left_out(made: Profile) -> str:
 
 
 def _types(made: Profile) -> str:
-    """Numbers that are codes are read as texts, so that nobody sees an interval of them."""
-    coded = [c.name for c in made.of_role("quasi") if c.kind == "number" and "frequency" in c.hierarchy]
-    return "" if not coded else "[types]\n" + "".join(f'{quoted(name)} = "text"  # codes\n' for name in coded)
+    """Numbers that are codes are read as texts, so that nobody sees an interval of them; value labels are meant."""
+    named = {c.name: c.kind for c in made.columns if c.role in ("quasi", "sensitive", "other", "weights")}
+    coded = {
+        c.name: '"text"  # codes' for c in made.of_role("quasi") if c.kind == "number" and "frequency" in c.hierarchy
+    }
+    for name, every in made.labelled:
+        if name in named and every:
+            coded[name] = '"text"  # its value labels'
+        elif name in named:
+            coded.setdefault(name, f'"{named[name]}"  # codes, of which only some have a label  # check')
+    return "" if not coded else "[types]\n" + "".join(f"{quoted(name)} = {said}\n" for name, said in coded.items())
 
 
 def _lines(columns: Iterable[tuple[ColumnProfile, str]]) -> str:

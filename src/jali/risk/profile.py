@@ -95,6 +95,7 @@ class Profile:
     reading: Mapping[str, Any] = field(default_factory=dict)  # options with which the file was read
     notes: tuple[str, ...] = ()  # how these were detected
     unread: tuple[str, ...] = ()  # columns that jali cannot publish: lists, bytes, columns without a name
+    labelled: tuple[tuple[str, bool], ...] = ()  # columns with value labels, and whether these stand for all codes
 
     def of_role(self, role: Role) -> tuple[ColumnProfile, ...]:
         """The columns of a likely role; quasi-identifiers in the order of their rank, others in that of the table."""
@@ -166,7 +167,8 @@ def profile(
     made = _Making.of(table, person)
     unread = tuple(filter(None, table.unnamed))
     return replace(
-        made.profile(show_values=show_values), reading=found.reading, notes=found.notes, unread=unread
+        made.profile(show_values=show_values), unread=unread,
+        reading=found.reading, notes=found.notes, labelled=found.labelled,
     )  # fmt: skip
 
 
@@ -243,7 +245,8 @@ class _Making:
     def _require_one_quasi(self, alone: Mapping[str, Spread]) -> None:
         """Make the column that tells people apart least a quasi-identifier where none is, since a job needs one."""
         others = [name for name, said in self.found.items() if said.role in ("other", "sensitive", "left out")]
-        others = [name for name in others if len(self.facts[name].values)]
+        least = {name: 1 if said.role == "other" else 2 for name, said in self.found.items()}  # one secret value tells
+        others = [n for n in others if len(self.facts[n].values) + bool(self.facts[n].missing) >= least[n]]
         if not self._of("quasi") and others:
             name = min(others, key=lambda one: (self.found[one].role != "other", alone[one].separation))
             self.found[name] = roles.as_quasi(
@@ -284,8 +287,10 @@ class _Making:
             kept = [n for n in names if self.found[n].role not in ("identifier", "left out", "person")]
             answer = "nothing found"
             if names:
-                which = "it" if len(kept) == len(names) else ", ".join(kept)
-                answer = f"found; a first job publishes {which}, {_PARTLY}" if kept else "found; a first job drops it"
+                all_of = "it" if len(names) == 1 else "them"
+                which = all_of if len(kept) == len(names) else ", ".join(kept)
+                does = f"publishes {which}, {_PARTLY}" if kept else f"drops {all_of}"
+                answer = f"found; a first job {does}"
             findings.append(Finding(f"({one.letter}) {one.title}", tuple(names), answer))
         return tuple(findings)
 
@@ -323,13 +328,13 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
         link += f"; people have {made.rows / made.people:.1f} rows on average, which tell more together than each alone"
     told = [f"{name} of {percent(share)}" for name, share in made.certain.items()]
     secret = [column.name for column in made.columns if column.reason.startswith("nobody should learn it")]
-    infer = f"{listed(secret)} would be told; left out of the first job" if secret else "no column looks sensitive"
+    infer = f"the first job leaves out what nobody should learn: {listed(secret)}" if secret else ""
     if told:
         infer = f"who knows the quasi-identifiers learns for certain {listed(told)} of the people whose value is known"
     return (
         Finding("Can somebody be singled out?", quasi, single),
         Finding("Can records about the same person be linked?", named, link),
-        Finding("Can something be inferred about somebody?", tuple(made.certain), infer),
+        Finding("Can something be inferred about somebody?", tuple(made.certain), infer or "no column looks sensitive"),
     )
 
 

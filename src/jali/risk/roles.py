@@ -88,12 +88,12 @@ class Suggestion:
 _STRONG = {
     "date of birth": "birth birthdate birthday born dob yob geb geburt* naissance naiss nacimiento nascita "
     "nascimento geboorte*",
-    "age": "age ages agegroup alter altersgruppe lebensalter edad eta idade leeftijd",
-    "sex": "sex gender geschlecht sexe sexo sesso genero genre geslacht",
+    "age": "age ages agep agegroup alter altersgruppe lebensalter edad eta idade leeftijd",
+    "sex": "sex gender female geschlecht sexe sexo sesso genero genre geslacht",
     "postal code": "zip zipcode zcta postcode postalcode plz postleitzahl codepostal cp cap cep postal",
 }  # fmt: skip
 _SENSITIVE = {
-    "health": "disease* diagnos* *diagnose *diagnosen *befund *erkrankung *krankheit illness condition icd* hiv aids "
+    "health": "disease* diagnos* *diagnose *diagnosen *befund *erkrankung *krankheit illness condition icd* hiv* aids "
     "cancer tumor tumour symptom* medication* medicine* drug drugs treatment* therap* procedure surgery lab hba bmi "
     "pressure bp systolic diastolic pregnan* abortion mental depress* disab* covid allerg* krankheit* befund* "
     "medikament* behandlung* schwanger* behinder* maladie* traitement* medicament* handicap enfermedad* tratamiento* "
@@ -102,14 +102,14 @@ _SENSITIVE = {
     "blutgruppe tension imc genotype dna gene rauch* gravidanza readmitted comorbid* vaccin* impf* apgar tobacco "
     "*erkrankungen *krankheiten *medikation *anamnese blutzucker alkohol* alco* taba* chol* fumeur* fumador* fumat* "
     "sangui* gluc* glyc* glicemi* presion pressione arteri* pflege* laborwert* antecedent* sucht* psych*",
-    "money": "inctot incwage hhincome faminc income incomes salary salaries wage wages earnings earning pay debt* "
-    "loan* credit* balance wealth capital gain loss tax rent charges charge cost costs amount bonus vermogen "
+    "money": "inctot incwage hhincome faminc pincp wagp inc income incomes salary salaries wage wages earnings earning "
+    "pay debt* loan* credit* balance wealth capital gain loss tax rent charges charge cost costs amount bonus vermogen "
     "vermoegen kredit* miete revenu revenus salaire* dette* patrimoine ingreso* salario* sueldo deuda* renta reddito "
     "stipendio inkomen salaris pension expenditure spending spend umsatz verdienst remuneration compensation price "
     "fare payment default solde loyer saldo poverty *einkommen *gehalt *lohn *schuld *schulden *vermogen pret prets "
     "montant prestamo* prestito",
     "beliefs or orientation": "party vote voted union konfession parti syndicat partido sindicato orientation sexual* "
-    "belief opinion orientacion religi* politi* partei* gewerkschaft* partito",
+    "belief opinion orientacion relig* politi* partei* gewerkschaft* partito",
     "crime": "crime* offense* offence* conviction* arrest* sentence* straftat* delikt* urteil infraction* delito* "
     "condena* verdict recidiv* felony prior priors custody vorstrafe* casier judiciaire penal* reato reati",
     "a judgement or result": "grade grades gpa mark marks score scores exam performance rating evaluation zeugnis "
@@ -205,11 +205,13 @@ def suggest(facts: Facts, *, several_rows: bool = False) -> Suggestion:
     words = _words(facts.name)
     if len(facts.values) == 0:
         return Suggestion("left out", "it is empty")
-    if len(facts.values) == 1 and not facts.missing:
+    secret = _topic(words, _STRONG) is None and _topic(words, _SENSITIVE) is not None
+    if len(facts.values) == 1 and not facts.missing and not secret:
         return Suggestion("other", "everybody has the same value")
     if _is_weight(facts, words):
         return Suggestion("weights", "its name is that of survey weights", topic="weights")
-    return _identifier(facts, words) or _known(facts, words, several_rows=several_rows) or _unknown(facts, words)
+    told = _identifier(facts, words) or _known(facts, words, several_rows=several_rows)
+    return told or _quasi(facts, words, "nothing tells what it is, and others may know it", "", sure=False)
 
 
 def _is_weight(facts: Facts, words: set[str]) -> bool:
@@ -263,10 +265,6 @@ def _known(facts: Facts, words: set[str], *, several_rows: bool) -> Suggestion |
     return _quasi(facts, words, f"others may know it: {topic}", topic, sure=True)
 
 
-def _unknown(facts: Facts, words: set[str]) -> Suggestion:
-    return _quasi(facts, words, "nothing tells what it is, and others may know it", "", sure=False)
-
-
 def as_quasi(facts: Facts, reason: str) -> Suggestion:
     """The column as a quasi-identifier that somebody should check."""
     return Suggestion("quasi", reason, False, "", _fitting(facts, _words(facts.name)))
@@ -285,8 +283,9 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
     reason = f"nobody should learn it: {topic}"
     kind, distinct = v.kind_of(facts.values), len(facts.values)
     if distinct == 1:
-        what = f"{reason}; only one value is known: if an empty cell means another one, write it into the file"
-        return Suggestion("left out", what, sure=False, topic=topic)
+        empty = "only one value is known: if an empty cell means another one, write it into the file"
+        what = empty if facts.missing else "everybody has the same value, and would be known to have it"
+        return Suggestion("left out", f"{reason}; {what}", sure=False, topic=topic)
     close = suspicion(facts.name, facts.values, facts.people)
     if close is not None or v.needless_digits(facts.values):
         what = f"{reason}; its values tell people apart: round them, or write bands of them into the file"

@@ -24,7 +24,7 @@ from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
 from jali.sources.engines.base import Combinations
 
-_SEPARATORS = (",", ";", "\t", "|")
+SEPARATORS = (",", ";", "\t", "|")
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
     (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
@@ -273,7 +273,7 @@ def detect_separator(text: str) -> str:
     sample = io.StringIO(text, newline="")
     lines = "".join(line for _, line in zip(range(50), sample, strict=False))
     best, most = ",", 1
-    for separator in _SEPARATORS:
+    for separator in SEPARATORS:
         try:
             rows = csv.reader(io.StringIO(lines, newline=""), delimiter=separator)
             with any_length():

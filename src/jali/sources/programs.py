@@ -147,6 +147,7 @@ class Foreign:
     infer: bool
     notes: tuple[str, ...]
     sheet: str | None = None  # which was read, where there are several
+    labelled: tuple[tuple[str, bool], ...] = ()  # columns with value labels, and whether these stand for all codes
 
     @classmethod
     def opened(
@@ -175,7 +176,10 @@ class Foreign:
         with pa.ipc.open_stream(done.stdout) as stream:
             table = stream.read_all()
         told = json.loads(table.schema.metadata[b"jali"])
-        return cls(told["header"], table, infer=program is SHEET, notes=tuple(told["notes"]), sheet=told.get("sheet"))
+        return cls(
+            told["header"], table, infer=program is SHEET, notes=tuple(told["notes"]), sheet=told.get("sheet"),
+            labelled=tuple((name, every) for name, every in told.get("labelled", ())),
+        )  # fmt: skip
 
     def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
         """The columns of these names."""
@@ -310,13 +314,14 @@ def _statistical(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
         source.seek(0)
     data, about = reader(source, usecols=wanted, output_format="dict", **named)
     columns = {name: _typed(list(data[name]), about.readstat_variable_types[name]) for name in wanted}
-    labelled, partly = [], []
+    labelled, partly, kept = [], [], []
     for name in wanted:
         labels = about.variable_value_labels.get(name, {})
         if labels and name not in request["codes"]:
             columns[name], missing, every = _with_labels(columns[name], labels)
             if missing:
                 partly.append(f"{name} ({missing:,} of {every:,} values)")
+                kept.append((name, False))
             elif name not in request["texts"]:
                 labelled.append(name)
     notes = []
@@ -325,7 +330,7 @@ def _statistical(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
         notes.append(f"value labels stand for the codes of {', '.join(labelled)}; {keep}")
     if partly:
         notes.append(f"codes are kept where some have no label: {', '.join(partly)}")
-    return {"header": header, "notes": notes}, columns
+    return {"header": header, "notes": notes, "labelled": [*((n, True) for n in labelled), *kept]}, columns
 
 
 def _typed(cells: list[Any], kind: str) -> pa.Array:

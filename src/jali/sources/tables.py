@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
 from jali.sources.distinct import raw
 from jali.sources.engines.frames import LazyFrame
-from jali.sources.files import Columnar, Delimited, EncodingError
+from jali.sources.files import SEPARATORS, Columnar, Delimited, EncodingError
 from jali.sources.held import file_engine, from_engine, opening_of
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
 from jali.sources.writing import Cells, Writing, as_line
@@ -179,6 +180,7 @@ class Detected:
     notes: tuple[str, ...] = ()
     cells: bool = True  # whether the names are cells, as in CSV files and spreadsheets
     repeats: bool = False  # whether a name stands twice, or is a value of its column too: then it may be a person's
+    labelled: tuple[tuple[str, bool], ...] = ()  # columns with value labels, and whether these stand for all codes
 
 
 def detected(path: str | Path, **reading: Any) -> Detected:
@@ -202,7 +204,7 @@ def _detected(file: Source, reading: dict[str, Any]) -> Detected:
         reading = reading | {"sheet": file.sheet}
     if not file.infer:
         header = _publishable(file.schema) if isinstance(file, Columnar) else file.header
-        return Detected(header, reading, file.notes, cells=False)
+        return Detected(header, reading, file.notes, cells=False, labelled=getattr(file, "labelled", ()))
     if len(set(names)) < len(names):
         return Detected(file.header, reading, file.notes, repeats=True)
     said = {name: reading[name] for name in READING[3:]}
@@ -245,6 +247,7 @@ class Whole(NamedTuple):
     table: Table
     reading: dict[str, Any]  # of READING, as given, else as it was detected
     notes: tuple[str, ...] = ()
+    labelled: tuple[tuple[str, bool], ...] = ()  # columns with value labels, and whether these stand for all codes
 
 
 def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: Any) -> Whole:
@@ -270,11 +273,25 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
             raise InputError(f"the first line of {path} does not look like column names", do=do)
         options = {name: value for name, value in found.options.items() if value is not None}
         read_as = read(path, quasi=dict.fromkeys(names, suppress()), types=types, **options)
-        return Whole(read_as, options, found.notes)
+        fields = max(len(found.header), _fields(read_as.columns[0].values) if len(names) == 1 else 1)
+        if found.cells and names == found.header[:1] and fields > 1:
+            what = f"the first line of {path} names 1 of {fields} columns"
+            raise InputError(what, do="delete the title above the line with the names")
+        return Whole(read_as, options, found.notes, found.labelled)
     known = _names(source)
     names = list(_known_frame(source).collect_schema().names()) if known is None else known
     names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
     return Whole(table(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
+
+
+def _fields(lines: pa.Array) -> int:
+    """The number of fields that nearly all these texts have by the same separator: three or more, else one."""
+    texts = [] if v.kind_of(lines) != "text" else [str(line) for line in lines.drop_null().to_pylist()]
+    for separator in SEPARATORS if texts else "":
+        often, lines_with = Counter(text.count(separator) for text in texts).most_common(1)[0]
+        if often > 1 and lines_with > 0.9 * len(texts):
+            return often + 1
+    return 1
 
 
 def _publishable(schema: pa.Schema) -> list[str]:
