@@ -15,6 +15,7 @@ SMALL = {
     "engines": "engines.ROWS = 3000; engines.small()",
     "report": "report.ROWS = 3000; report.run()",
     "rows": "rows.SMALL, rows.JOBS = 500, ((1000, 'k 5', 'csv'), (1000, 'k 5', 'parquet')); rows.run(rows.JOBS)",
+    "memory": "memory.ROWS, memory.SMALL = 3000, '200KB'; memory.run(memory.JOBS[2:])",
     "halves": "halves.ROWS = 3000; halves.run()",
     "partition": "partition.SIZES = (500, 1000, 2000); partition.run()",
     "angel": "angel.ROWS = 3000; angel.speed(); angel.many_batches(); angel.transparent_speed()",

@@ -1,15 +1,17 @@
 """The lattice of a table beyond memory: the engine finds the levels at which groups are large enough, and counts there.
 
 Group sizes only grow upwards. A node in which more rows than may be suppressed lie in groups that are too small for
-the principles rules out every node below it, whatever the sensitive values are. What is left lies above the minimal
-nodes that are not ruled out, and is searched from counts at these levels, or at levels below several of them. So the
-result is that of the search in memory.
+the principles rules out every node below it, whatever the sensitive values are. The lattice is divided, level by level
+of a column, until each part is ruled out by its highest node, or counted at its lowest one, from which everything above
+is searched. So the result is that of the search in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+
+import numpy as np
 
 from jali.core.arrays import Bools, Ints, counted
 from jali.core.progress import Step
@@ -18,7 +20,7 @@ from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
 from jali.search.lattice.costs import Metric, Node, Nodes
-from jali.search.lattice.lattice import Lattice, frontier, lowest
+from jali.search.lattice.lattice import Lattice, lowest
 from jali.search.lattice.tally import Levels, Roller, below
 
 
@@ -56,7 +58,8 @@ def given_beyond(table: LargeTable, principles: tuple[Principle, ...], node: Lev
     try:
         return Lattice(table.at(node), principles, on_step=on_step)
     except TooManyError:
-        raise too_fine(table) from None
+        what = "these levels have more combinations than memory holds"
+        raise InputError(what, do=MORE) from None
 
 
 def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_step: Step) -> Nodes:
@@ -90,27 +93,41 @@ def at_roots(table: LargeTable, *, other: bool = True) -> Table:
         ) from None
 
 
-def too_fine(table: LargeTable) -> InputError:
-    """What is said where counts do not fit at levels that may have to be published."""
-    return InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
-
-
 # -- from which levels on groups are large enough --------------------------------------------------------------------
 
 
 def bases(table: LargeTable, least: int, budget: int) -> Iterator[Table]:
     """The table at levels such that every node in which groups are large enough lies above some of them."""
     floor = lowest_levels(table, least, budget)
-    try:
-        yield table.at(floor, other=False)
-        return
-    except TooManyError:
-        if least <= 1:
-            what = "the promises ask for no group size, so no level can be ruled out from sizes"
-            raise InputError(f"{what}, and the table has more combinations than memory holds",
-                             do=f"promise KAnonymity as well, or {MORE}") from None  # fmt: skip
     top = tuple(table.hierarchy(column.name).height for column in table.quasi)
-    yield from _above(table, frontier(top, _Sizes(table, least, budget).large_enough, floor))
+    if least <= 1:
+        try:
+            yield table.at(floor, other=False)
+        except TooManyError:
+            what = "the promises ask for no group size, so no level can be ruled out from sizes"
+            do = f"promise KAnonymity as well, or {MORE}"
+            raise InputError(f"{what}, and the table has more combinations than memory holds", do=do) from None
+        return
+    yield from _covered(_Sizes(table, least, budget), floor, top)
+
+
+def _covered(sizes: _Sizes, low: Levels, high: Levels, *, too_fine: bool = False) -> Iterator[Table]:
+    """The same for the nodes between two: none where even the highest is ruled out, else at the lowest if that fits.
+
+    Where it does not, as is known if it is `too_fine`, the nodes are divided by the level of a column.
+    """
+    if not sizes.large_enough(high):
+        return
+    base = None if too_fine else sizes.held_at(low)
+    if base is not None:
+        yield base
+        return
+    if low == high:
+        raise InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
+    column = sizes.widest(low, high)
+    middle = (low[column] + high[column]) // 2
+    yield from _covered(sizes, (*low[:column], middle + 1, *low[column + 1 :]), high)
+    yield from _covered(sizes, low, (*high[:column], middle, *high[column + 1 :]), too_fine=True)
 
 
 def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
@@ -125,18 +142,6 @@ def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
                 found.append(level)
                 break
     return tuple(found)
-
-
-def _above(table: LargeTable, nodes: list[Levels]) -> Iterator[Table]:
-    """The table at the levels below all of these nodes, or, where that is too fine, below some and below the others."""
-    try:
-        yield table.at(tuple(map(min, *nodes)) if len(nodes) > 1 else nodes[0], other=False)
-    except TooManyError:
-        if len(nodes) == 1:
-            raise too_fine(table) from None
-        half = len(nodes) // 2
-        yield from _above(table, nodes[:half])
-        yield from _above(table, nodes[half:])
 
 
 class _Sizes:
@@ -163,6 +168,22 @@ class _Sizes:
         while len(self.held) > 1 and sum(roller.table.records for _, roller in self.held) > self.table.room:
             self.held.pop(0)
         return self._few(self.held[-1][1], node)
+
+    def held_at(self, node: Levels) -> Table | None:
+        """The table at a node; None where it does not fit."""
+        try:
+            return self.table.at(node, other=False)
+        except TooManyError:
+            return None
+
+    def widest(self, low: Levels, high: Levels) -> int:
+        """The column of which the levels between two nodes differ most in how many values they tell apart."""
+        found = []
+        for at, column in enumerate(self.table.quasi):
+            maps, occurring = self.table.hierarchy(column.name).maps, np.flatnonzero(column.present)
+            fine, coarse = (len(np.unique(maps[level[at]][occurring])) for level in (low, high))
+            found.append((low[at] < high[at], fine / coarse))
+        return max(range(len(found)), key=lambda at: found[at])
 
     def _few(self, roller: Roller, node: Levels) -> bool:
         sizes = roller.sizes(roller.bottom, node)

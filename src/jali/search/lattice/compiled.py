@@ -119,7 +119,7 @@ class CompiledLattice:
         """
         f, hierarchy = self.roller.frequencies, self.roller.hierarchies[c]
         codes, values = len(hierarchy.levels[0]), len(f.joint)
-        if codes * values > AT_ONCE:  # no bound is as good as none
+        if codes * values > AT_ONCE or self.roller.table.coarse is not None:  # no bound is as good as none
             return np.zeros(len(hierarchy.levels))
         cells = added(f.codes[f.combination, c] * values + f.value, f.people, codes * values).reshape(codes, values)
         result = []
@@ -192,6 +192,7 @@ class CompiledLattice:
         room, ground = self.room, self.ground()
         order = np.argsort(_heights(self.shape), kind="stable")
         room.node[tallies.STATE] = room.counter[tallies.AT] = 0
+        room.node[tallies.STATE, ~self._told] = kernel.FAILS
         none = np.empty(0)
         self._run(lambda: kernel.decide_all(ground, room, self.work, self.desk, order, VISITS, none), on_checked)
         holds = (room.node[tallies.STATE] == kernel.HOLDS).reshape(self.shape)
@@ -201,6 +202,13 @@ class CompiledLattice:
             lowest[*before, 1:] &= ~holds[*before, :-1]
             before = (*before, slice(None))
         return [self.levels(int(node)) for node in np.flatnonzero(lowest)]
+
+    @property
+    def _told(self) -> NDArray[np.bool_]:
+        """The nodes that the table tells, which are all unless its records are coarser than values: (nodes,)."""
+        told = np.zeros(self.shape, dtype=bool)
+        told[tuple(slice(level, None) for level in self.roller.table.floor)] = True
+        return told.reshape(-1)
 
     def groups(self, levels: Levels) -> int:
         """How many groups a node has."""
@@ -222,6 +230,8 @@ class CompiledLattice:
 
     def _least_kl(self) -> float:
         """What values add to the KL-divergence of the finest node, which is 0, beyond what its sizes say."""
+        if self.roller.table.coarse is not None:  # whose finest node is not known; no bound is as good as none
+            return -np.inf
         rows = self.roller.bottom.row_weights
         return dot(rows, np.log(rows)) / self.rows
 
@@ -239,9 +249,10 @@ class CompiledLattice:
         room, ground = self.room, self.ground(metric, budget, costing)
         room.node[[tallies.STATE, tallies.SEEN_NODE]] = 0
         room.counter[[tallies.FOUND, tallies.WAITING]] = 0, 1
+        first = int(np.ravel_multi_index(self.roller.table.floor, self.shape))
         room.least[:], room.cost[-1] = -np.inf, np.inf
-        room.least[0] = self._least_kl()
-        room.heap[0], room.heap_node[0], room.node[tallies.SEEN_NODE, 0] = 0.0, kernel.NEW, 1
+        room.least[first] = self._least_kl()
+        room.heap[0], room.heap_node[0], room.node[tallies.SEEN_NODE, first] = 0.0, 3 * first + kernel.NEW, 1
         while (node := self._run(lambda: kernel.search(ground, room, self.work, self.desk, VISITS), on_checked)) >= 0:
             found = ask(self.levels(node))
             if found is not None:

@@ -66,7 +66,7 @@ class Lattice:
     def _compiled(self) -> CompiledLattice | None:
         """The same search by kernels, where they can do it and it is worth their while; they keep no record."""
         small = self.nodes * (self.table.frequencies.combinations + 1_000) <= kernels.LOOKS
-        if recording() or small or self.nodes > LARGEST or any(self.floor):
+        if recording() or small or self.nodes > LARGEST:
             return None
         return compiled(self.roller, self.principles, self.least)
 
