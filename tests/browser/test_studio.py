@@ -199,6 +199,12 @@ def history(page: Page) -> list[str]:
     )
 
 
+def recorded(page: Page, said: str) -> None:
+    """Wait until the last step of the history says this, and the view shows it."""
+    page.until(lambda: said in history(page)[-1])
+    page.settled()
+
+
 def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_path: Path) -> None:
     """The token leaves the address; roles, undo, verdict, sign-off; `jali publish` makes the same release again."""
     page.find("#rows table")

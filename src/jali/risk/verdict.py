@@ -251,7 +251,7 @@ def exposed_by_groups(name: str, audit: Audit, release: Release | None) -> float
     return None
 
 
-def reaches(audit: Audit, release: Release) -> dict[str, float]:
+def reaches(audit: Audit, release: Release | None) -> dict[str, float]:
     """What a release reaches of each threshold that its method can change; left out where it is not defined.
 
     "disclosure.2" is that with two facts more; of several sensitive columns the worst counts.

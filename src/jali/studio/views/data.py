@@ -132,7 +132,7 @@ def set_role(session: Session, *, column: str, value: str) -> None:
 def set_roles(session: Session, *, columns: list[str], value: str) -> None:
     """Give several columns a role in one step."""
     known = [one["name"] for one in _columns(session)]
-    if not columns or not set(columns) <= set(known):
+    if not columns or not all(one in known for one in columns):
         raise InputError("no column is listed" if not columns else "a column is not in the table", do="reload the page")
     if value in ("person", "weights") and len(columns) > 1:
         raise InputError("one column alone can have this role", do="choose it at the column")
