@@ -48,6 +48,7 @@ class Page:
     def __init__(self, browser: Any, studio: Started, pictures: Path) -> None:
         self.browser, self.studio, self.pictures = browser, studio, pictures
         self.size(1280)
+        browser.get("about:blank")  # the page of the studio before this one asks for nothing any more
         browser.get_log("browser"), browser.get_log("performance")
         browser.get(studio.address)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import jali
+import jali.job
 from studio.running import MARK, Started, table_text
 
 pytest.importorskip("starlette")
@@ -251,6 +252,23 @@ def test_several_columns_get_a_role_in_one_step(studio: Started) -> None:
     assert client.act("data", "roles", columns=["zip", "disease"], value="left out")[0] == 200
     assert client.state()["history"][1:] == ["2 columns: not published"]
     assert client.act("data", "allow", column="nobody", value="why")[0] == 422
+
+
+def test_a_column_is_read_as_another_kind(studio: Started, people: Path) -> None:
+    """Where all of its values are of that kind; then jali chooses a hierarchy for them, and the job says so."""
+    client = studio.client().enter()
+    client.view("data")
+    for column, value in (("zip", "date"), ("age", "king"), ("nobody", "text"), ("name", "text")):
+        status, told = client.act("data", "kind", column=column, value=value)
+        assert status == 422, (column, value)
+        assert "\n" not in told["error"]
+        assert "10000" not in told["error"]
+    assert client.act("hierarchies", "build", column="age", kind="bands", bands="10")[0] == 200
+    assert client.act("data", "kind", column="age", value="text")[0] == 200
+    job = kept_job(people)
+    assert job["types"]["age"] == "text"
+    assert job["quasi"]["age"] is True
+    assert jali.job.Job.of(job, people.parent).table()["age"].kind == "text"
 
 
 def test_a_wide_table_can_be_searched(start: Callable[..., Started], tmp_path: Path) -> None:
