@@ -48,6 +48,7 @@ class Page:
     def __init__(self, browser: Any, studio: Started, pictures: Path) -> None:
         self.browser, self.studio, self.pictures = browser, studio, pictures
         self.size(1280)
+        browser.get("about:blank")  # the page of the studio before this one asks for nothing any more
         browser.get_log("browser"), browser.get_log("performance")
         browser.get(studio.address)
 
@@ -197,6 +198,12 @@ def history(page: Page) -> list[str]:
     return list(
         page.browser.execute_script("return [...document.querySelectorAll('#history li')].map(e => e.textContent)")
     )
+
+
+def recorded(page: Page, said: str) -> None:
+    """Wait until the last step of the history says this, and the view shows it."""
+    page.until(lambda: said in history(page)[-1])
+    page.settled()
 
 
 def test_a_person_goes_from_the_table_to_the_release(page: Page, axe: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import jali
-from browser.test_studio import Page, history, page, role
+from browser.test_studio import Page, history, page, recorded, role
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("starlette")
@@ -35,10 +35,12 @@ def step(page: Page, name: str) -> None:
 
 
 def press_text(page: Page, css: str, text: str) -> None:
-    """Press the link among these that says this, by its id."""
+    """Press the link among these that says this, by its id, and wait until the view shows it as chosen."""
     script = "return [...document.querySelectorAll(arguments[0])].find(e => e.textContent === arguments[1])?.id"
     page.until(lambda: bool(page.browser.execute_script(script, css, text)))
     page.press("#" + page.browser.execute_script(script, css, text))
+    page.until(lambda: bool(page.browser.execute_script(script, f"{css}[aria-current]", text)))
+    page.settled()
 
 
 def refused(page: Page, text: str) -> None:
@@ -51,7 +53,7 @@ def refused(page: Page, text: str) -> None:
 def used(page: Page, said: str) -> None:
     """Use the builder that is previewed, and wait until the page shows it as the job's own."""
     page.press("#build-go")
-    page.until(lambda: history(page)[-1] == said)
+    recorded(page, said)
     page.until(lambda: not page.browser.find_elements("css selector", "#preview"))
 
 
@@ -84,9 +86,10 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     page.find("#preview")
     used(page, "education: suppress")
     page.press("#above-0")
-    page.until(lambda: "added a level" in history(page)[-1])
+    recorded(page, "added a level")
     page.press("#above-0")
     page.until(lambda: len(history(page)) == 6)
+    page.settled()
     first, second, third = nodes(page)[1], nodes(page)[4], nodes(page)[7]
     press_text(page, "[id^=node-2-]", first)
     fill(page, "#to", "Some school")
@@ -95,7 +98,7 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     press_text(page, "[id^=node-2-]", "Some school")
     fill(page, "#other", second)
     page.press("#merge-go")
-    page.until(lambda: "merged" in history(page)[-1])
+    recorded(page, "merged")
     fill(page, "#other", third)
     page.press("#merge-go")
     page.until(lambda: len([one for one in history(page) if "merged" in one]) == 2)
@@ -113,7 +116,7 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     step(page, "promises")
     page.press("#adding summary")
     page.press("#add-FrequencyDiversity-0")
-    page.until(lambda: history(page)[-1] == "promise: frequency diversity")
+    recorded(page, "promise: frequency diversity")
     page.until(lambda: "no occupation is held by more than 1/3" in page.text_of("#chosen"))
     at = page.browser.execute_script("return document.querySelectorAll('.promise').length") - 1
     fill(page, f"#promise-{at}-l", "50\t")
@@ -123,9 +126,10 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     page.until(lambda: not page.browser.find_elements("css selector", ".promise.against"))
     assert page.browser.execute_script("return document.getElementById('transparent').checked")
     page.choose("#method", "generalize")
-    page.until(lambda: history(page)[-1] == "method: generalize")
+    recorded(page, "method: generalize")
     page.press("#transparent")
     page.until(lambda: "This cannot be proved" in page.text_of("#method-of"))
+    page.settled()
     page.press("#transparent")
     page.until(lambda: "cannot be proved" not in page.text_of("#method-of"))
     page.look("promises-kept", axe)

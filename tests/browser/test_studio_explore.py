@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ def only_fast(page: Page) -> None:
         steps = len(history(page))
         page.press(f"#method-{name}")
         page.until(lambda steps=steps: len(history(page)) == steps + 1)  # type: ignore[misc]
+        page.settled()
 
 
 def test_a_person_explores_takes_a_node_asks_and_publishes(page: Page, axe: str, tmp_path: Path) -> None:
@@ -93,16 +93,15 @@ def test_a_person_explores_takes_a_node_asks_and_publishes(page: Page, axe: str,
     assert one.principles == other.principles
 
 
-def test_a_click_is_answered_at_once(page: Page) -> None:
-    """While methods are compared every view answers; the median click within 200 ms where the machine is not busy."""
+def test_no_click_waits_for_a_comparison(page: Page) -> None:
+    """Every view answers while methods are compared; how fast is measured by `python -m benchmarks studio`."""
     page.find("#rows table")
     page.press("nav.steps a[href='#explore']")
     page.press("#compare")
     page.find("#charts .spot")
-    taken = []
-    for name, wanted in (("data", ".columns"), ("explore", "#charts"), ("decide", "#asked")) * 2:
-        begin = time.monotonic()
+    working = []
+    for name, wanted in (("data", ".columns"), ("explore", "#charts"), ("decide", "#asked")):
         page.press(f"nav.steps a[href='#{name}']")
         page.find(wanted)
-        taken.append(time.monotonic() - begin)
-    assert sorted(taken)[len(taken) // 2] < 2, taken
+        working.append(not page.browser.execute_script("return document.getElementById('progress').hidden"))
+    assert working[0], "the comparison had ended before anything could be asked for"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import jali
-from browser.test_studio import Page, history, role
+from browser.test_studio import Page, history, recorded, role
 from studio.running import Started
 
 pytest.importorskip("matplotlib")
@@ -54,12 +54,6 @@ def goes(page: Page, name: str, wanted: str) -> None:
     page.browser.execute_script("document.getElementById('skip').focus()")
     page.enter(f"#{name}")
     page.find(wanted, seconds=120)
-    page.settled()
-
-
-def says(page: Page, said: str) -> None:
-    """Wait until the last step of the history says this."""
-    page.until(lambda: said in history(page)[-1])
     page.settled()
 
 
@@ -126,16 +120,16 @@ def edits_a_hierarchy(page: Page) -> None:
     page.find("#preview")
     page.settled()
     page.enter("build-go")
-    says(page, "frequency 5, 50")
+    recorded(page, "frequency 5, 50")
     page.find("#above-0")
     page.until(lambda: page.focused() == "build-go")
     page.enter("above-0")
-    says(page, "added a level")
+    recorded(page, "added a level")
     page.enter("node-1-1")
     page.find("#rename")
     page.settled()
     page.write("to", f"Named by keyboard{ENTER}")
-    says(page, "renamed a node")
+    recorded(page, "renamed a node")
     page.until(lambda: "Named by keyboard" in text(page))
 
 
@@ -145,10 +139,10 @@ def promises(page: Page) -> None:
     page.browser.execute_script("document.querySelector('#adding summary').id = 'adding-summary'")
     page.enter("adding-summary")
     page.enter("add-DistinctDiversity-0")
-    says(page, "promise: distinct diversity")
+    recorded(page, "promise: distinct diversity")
     at = page.browser.execute_script("return document.querySelectorAll('#chosen .promise').length") - 1
     page.write(f"promise-{at}-l", f"3{ENTER}")
-    says(page, "distinct diversity: l = 3")
+    recorded(page, "distinct diversity: l = 3")
 
 
 def explores(page: Page) -> None:
@@ -163,7 +157,7 @@ def explores(page: Page) -> None:
     for name in SLOW:
         page.tab_to(f"method-{name}")
         page.keys(SPACE)
-        says(page, f"without {name}")
+        recorded(page, f"without {name}")
         page.until(lambda name=name: page.focused() == f"method-{name}")  # type: ignore[misc]
     page.enter("compare")
     page.until(lambda: bool(re.search(r"All \d+ points, by", text(page))), seconds=180)
@@ -208,14 +202,14 @@ def publishes(page: Page, axe: str) -> None:
     page.browser.execute_script("document.querySelector('#thresholds summary').id = 'thresholds-summary'")
     page.enter("thresholds-summary")
     page.write("threshold-highest-risk", f"1 in 1000{ENTER}")
-    says(page, "policy: highest_risk 1 in 1000")
+    recorded(page, "policy: highest_risk 1 in 1000")
     page.until(lambda: "at most 0.1" in page.text_of(".verdict"), seconds=120)
     page.idle()
     assert "groups of at least 1,000 people" in text(page)
     assert page.browser.find_elements("css selector", ".thresholds .own .reached:is(.change, .grave)")
     page.look("thresholds", axe)
     page.write("threshold-highest-risk", f"{BACKSPACE}{ENTER}")
-    says(page, "policy: highest_risk as the preset")
+    recorded(page, "policy: highest_risk as the preset")
     page.until(lambda: "at most 0.1" not in page.text_of(".verdict"), seconds=120)
     page.idle()
     page.tab_to("decision")

@@ -18,7 +18,7 @@ from jali.principles.counts import dense
 from jali.risk.attacks.scene import Attack
 from jali.risk.audit.audit import figures
 from jali.risk.policy import ATTACKS, EXPOSING, PRESETS, Policy, policy_of
-from jali.risk.verdict import verdict
+from jali.risk.verdict import reaches, verdict
 
 SHARES = st.sampled_from(
     [None, Fraction(0), Fraction(1, 20), Fraction(1, 11), Fraction(1, 3), Fraction(1, 2), Fraction(1)]
@@ -98,6 +98,17 @@ def test_risk_and_belief_are_those_of_the_audit(audit: Any) -> None:
         assert met.outcome == "met"
         assert missed.outcome in ("missed", "grave")
         assert missed.do
+
+
+@given(audits(), policies(), st.booleans())
+def test_a_policy_misses_of_a_point_what_the_verdict_misses(audit: Any, policy: Policy, transparent: bool) -> None:
+    """From what a release reaches alone: the same thresholds that the verdict does not find met."""
+    known = {*policy.thresholds, *(["algorithm"] if policy.algorithm and not transparent else [])}
+    judged = verdict(policy, audit).judged
+    names = {"disclosure": f"disclosure.{policy.facts}"}
+    open_ = {names.get(one.threshold, one.threshold) for one in judged if one.outcome != "met"}
+    assert set(policy.missed(reaches(audit, None), transparent=transparent)) == open_ & known
+    assert set(policy.thresholds) <= {names.get(one.threshold, one.threshold) for one in judged}
 
 
 def test_eleven_people_are_enough_for_the_public_and_five_for_researchers() -> None:

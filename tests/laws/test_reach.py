@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.risk.reach import reach
+from jali.risk.reach import presence, reach
 
 people = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=1, max_size=12)
 
@@ -53,6 +53,28 @@ def test_what_stands_against_a_promise_is_a_proof(rows: list[tuple[str, str]], k
         if one.against:
             with pytest.raises((jali.InfeasibleError, jali.InputError)):
                 jali.generalize(table(rows), [one.promise])
+
+
+@given(people, st.lists(st.sampled_from("abc"), max_size=6), st.integers(0, 10), st.integers(0, 10))
+def test_bounds_of_presence_can_be_kept_where_everybody_as_one_group_keeps_them(
+    rows: list[tuple[str, str]], others: list[str], one: int, other: int
+) -> None:
+    """The share of the public people who are in the table is within the bounds; else conceal refuses too."""
+    low, high = Fraction(min(one, other), 10), Fraction(max(one, other), 10)
+    public = jali.table(pa.table({"zip": [zip_ for zip_, _ in rows] + others}), quasi=["zip"])
+    found = presence(table(rows), public, low=float(low), high=float(high))
+    assert (found.people, found.present) == (len(rows) + len(others), len(rows))
+    assert bool(found.against) == (not low <= Fraction(found.present, found.people) <= high)
+    if found.against:
+        with pytest.raises((jali.InfeasibleError, jali.InputError)):
+            jali.conceal(table(rows), public, low=float(low), high=float(high))
+
+
+def test_a_row_that_the_population_does_not_have_is_refused() -> None:
+    """It says which row, and no value of it."""
+    public = jali.table(pa.table({"zip": ["a", "a"]}), quasi=["zip"])
+    with pytest.raises(jali.InputError, match="row 2 of the private table is not in the public table"):
+        presence(table([("a", "x"), ("b", "y")]), public, low=0, high=1)
 
 
 def test_a_promise_about_no_column_has_no_figures() -> None:

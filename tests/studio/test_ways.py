@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import jali
+import jali.job
 from studio.running import MARK, Started, table_text
 
 pytest.importorskip("starlette")
@@ -159,6 +162,123 @@ def test_promises_that_cannot_be_made_are_refused(studio: Started) -> None:
     while client.act("promises", "remove", at=0)[0] == 200:
         pass
     assert "Nothing yet" in client.view("promises")
+
+
+def kept_job(people: Path) -> dict[str, Any]:
+    """The job that the history beside the table is at."""
+    kept = json.loads(people.with_name("people.csv.studio.json").read_text())
+    return dict(kept["history"][kept["at"]]["job"])
+
+
+def test_a_policy_has_thresholds_of_ones_own(studio: Started, people: Path) -> None:
+    """As people write them; nonsense is refused; empty is what the preset says; a judged release is judged again."""
+    client = studio.client().enter()
+    client.view("data")
+    for key, value in (("highest_risk", "2"), ("highest_risk", "-1"), ("highest_risk", "many"), ("nothing", "1"),
+                       ("highest_risk", True), ("promise", "yes"), ("facts", "half"), ("facts", "-1"),
+                       ("exposed.nobody", "0"), ("disclosure", "110 %")):  # fmt: skip
+        status, told = client.act("promises", "threshold", key=key, value=value)
+        assert status == 422, (key, value)
+        assert "\n" not in told["error"]
+    assert "policy" not in kept_job(people) or kept_job(people)["policy"] == {"preset": "public"}
+    assert client.act("decide", "make")[0] == 200
+    client.view("decide", until="The rest of the report")
+    for key, value in (("highest_risk", "1 in 2000"), ("exposed.linkage", "1 %"), ("promise", False), ("facts", "2")):
+        assert client.act("decide", "threshold", key=key, value=value)[0] == 200
+    assert kept_job(people)["policy"] == {
+        "preset": "public", "highest_risk": "1/2000", "promise": False, "facts": 2,
+        "exposed": {"homogeneity": 0, "background knowledge": 0, "linkage": "1/100"},
+    }  # fmt: skip
+    page = client.view("decide", until="at most 0.05")
+    assert "groups of at least 2,000 people" in page
+    assert "4 thresholds are your own" in page.replace("Thresholds", "thresholds")
+    for key in ("highest_risk", "exposed.linkage", "facts"):
+        assert client.act("decide", "threshold", key=key, value=" ")[0] == 200
+    assert client.act("decide", "threshold", key="promise", value=True)[0] == 200
+    assert kept_job(people)["policy"] == {"preset": "public"}
+    assert client.act("promises", "policy", value="nobody")[0] == 422
+
+
+def test_who_is_in_the_table_can_be_hidden(start: Callable[..., Started], people: Path) -> None:
+    """Among the people of another table, which is looked at first; the promises come back with another method."""
+    lines = [line.split(",") for line in people.read_text().splitlines()[1:]]
+    with people.with_name("town.csv").open("w") as town:
+        print("age,zip", *(f"{row[1]},{row[2]}" for row in lines * 3), sep="\n", file=town)
+    people.with_name("few.csv").write_text("age,zip\n20,10000\n")
+    client = start(str(people)).client().enter()
+    client.view("data")
+    assert client.act("data", "role", column="disease", value="sensitive")[0] == 200
+    assert client.act("data", "role", column=MARK, value="left out")[0] == 200
+    before = kept_job(people)
+    assert "Is it a secret who is in the table" in client.view("promises")
+    for public, low, high, said in (
+        ("", "0", "1", "no table"), ("nothing.csv", "0", "1", "no file"), ("../x.csv", "0", "1", "only files below"),
+        ("few.csv", "0", "1", "public table"), ("town.csv", "0.9", "0.1", ""), ("town.csv", "x", "1", "low must be"),
+    ):  # fmt: skip
+        status, told = client.act("promises", "conceal", public=public, low=low, high=high)
+        assert status == 422, public
+        assert said in told["error"]
+    assert kept_job(people) == before
+    assert client.act("promises", "method", value="conceal")[0] == 422
+    assert client.act("promises", "conceal", public="town.csv", low="0.5", high="0.6")[0] == 200
+    assert "cannot be kept" in client.view("promises", until="cannot be kept")
+    assert client.act("promises", "conceal", public="town.csv", low="0.1", high="0.6")[0] == 200
+    assert "240 of 720 people" in client.view("promises", until="240 of 720 people")
+    assert kept_job(people)["conceal"] == {"public": "town.csv", "low": 0.1, "high": 0.6}
+    assert "nothing to compare" in client.view("explore")
+    assert client.act("decide", "make")[0] == 200
+    page = client.view("decide", until="The rest of the report", seconds=120)
+    assert "kept as stated" in page
+    assert "an attacker who holds the public table" in page
+    fields = {"release": "out", "report": "r.html", "job": "job.toml", "decision": "publish", "by": "me"}
+    assert client.act("decide", "save", **fields)[0] == 200
+    client.view("decide", until="Saved.")
+    subprocess.run([sys.executable, "-m", "jali", "publish", "job.toml", "-o", "again"], cwd=people.parent, check=True,
+                   capture_output=True)  # fmt: skip
+    one, other = (jali.load(people.parent / name) for name in ("out", "again"))
+    assert one.principles == other.principles == (jali.DeltaPresence(0.1, 0.6),)
+    assert client.act("promises", "method", value="partition")[0] == 200
+    assert kept_job(people)["principles"] == before["principles"]
+    assert "conceal" not in kept_job(people)
+
+
+def test_several_columns_get_a_role_in_one_step(studio: Started) -> None:
+    """Those that are listed; one that is not there changes nothing; a person is one column."""
+    client = studio.client().enter()
+    client.view("data")
+    for columns, value in (([], "other"), (["age", "nobody"], "other"), (["age", "zip"], "person"),
+                           (["age"], "king"), ([["age"]], "other")):  # fmt: skip
+        assert client.act("data", "roles", columns=columns, value=value)[0] == 422, columns
+    assert client.act("data", "roles", columns=["zip", "disease"], value="left out")[0] == 200
+    assert client.state()["history"][1:] == ["2 columns: not published"]
+    assert client.act("data", "allow", column="nobody", value="why")[0] == 422
+
+
+def test_a_column_is_read_as_another_kind(studio: Started, people: Path) -> None:
+    """Where all of its values are of that kind; then jali chooses a hierarchy for them, and the job says so."""
+    client = studio.client().enter()
+    client.view("data")
+    for column, value in (("zip", "date"), ("age", "king"), ("nobody", "text"), ("name", "text")):
+        status, told = client.act("data", "kind", column=column, value=value)
+        assert status == 422, (column, value)
+        assert "\n" not in told["error"]
+        assert "10000" not in told["error"]
+    assert client.act("hierarchies", "build", column="age", kind="bands", bands="10")[0] == 200
+    assert client.act("data", "kind", column="age", value="text")[0] == 200
+    job = kept_job(people)
+    assert job["types"]["age"] == "text"
+    assert job["quasi"]["age"] is True
+    assert jali.job.Job.of(job, people.parent).table()["age"].kind == "text"
+
+
+def test_a_wide_table_can_be_searched(start: Callable[..., Started], tmp_path: Path) -> None:
+    """More columns than one sees at a glance have a field, and a role for all that it leaves; few have none."""
+    names = [f"lab{i}" for i in range(30)]
+    rows = [",".join(str((i * j) % 7) for j in range(1, 31)) for i in range(60)]
+    (tmp_path / "wide.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
+    page = start("wide.csv").client().enter().view("data", until='id="role-29"')
+    assert 'data-narrows="columns"' in page
+    assert page.count('data-own="lab') == 30
 
 
 def test_every_promise_of_a_job_can_be_chosen() -> None:

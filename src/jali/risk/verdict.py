@@ -230,7 +230,7 @@ def _shares(tried: Sequence[Attack], name: str) -> list[float] | None:
     return [(attack.exposed or 0) / max(attack.people, 1) for attack in own]
 
 
-def reaches(audit: Audit, release: Release) -> dict[str, float]:
+def reaches(audit: Audit, release: Release | None) -> dict[str, float]:
     """What a release reaches of each threshold that its method can change; left out where it is not defined.
 
     "disclosure.2" is that with two facts more; of several sensitive columns the worst counts.

@@ -267,6 +267,13 @@ def with_hierarchy(job: Document, column: str, hierarchy: Any) -> Document:
     return deepcopy(job) | {"quasi": known | {column: hierarchy}}
 
 
+def with_kind(job: Document, column: str, kind: str) -> Document:
+    """A job that reads a column as another kind of values; jali then chooses the hierarchy that such values have."""
+    made = deepcopy(job) | {"types": {**job.get("types", {}), column: kind}}
+    quasi = hierarchies_in(made)
+    return made | {"quasi": quasi | {column: True}} if column in quasi else made
+
+
 def alone(job: Mapping[str, Any], column: str, hierarchy: Any) -> Document:
     """A job that reads one quasi-identifier as this one does, and nothing else but whose the rows are."""
     kept = {key: job[key] for key in ALONE if key in job}

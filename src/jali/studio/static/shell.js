@@ -51,12 +51,13 @@ async function load() {
   if (loading) { again = true; return; }
   loading = true;
   at("view").setAttribute("aria-busy", "true");
+  const {name, query} = place();
+  let html = null;
   try {
-    const {name, query} = place();
     const answer = await ask("/api/views/" + name + (query ? "?" + query : ""));
-    if (!answer.ok) { complain(await answer.text()); return; }
-    await show(name, await answer.text());
-  } catch { unreachable(); } finally {
+    answer.ok ? html = await answer.text() : complain(await answer.text());
+  } catch { unreachable(); }
+  try { if (html !== null) await show(name, html); } finally {
     loading = false;
     if (again) { again = false; load(); } else at("view").removeAttribute("aria-busy");
   }
@@ -85,6 +86,7 @@ async function show(name, html) {
   for (const link of links) {
     const here = state.open !== false && link.hash.slice(1) === name;
     here ? link.setAttribute("aria-current", "step") : link.removeAttribute("aria-current");
+    if (here && !same) link.scrollIntoView({block: "nearest", inline: "center"}); // on a telephone the steps are a line
     if (here) document.title = link.textContent.replace(/^\d+/, "") + " – jali studio";
     if (here && link.dataset.script) (await import("/static/" + link.dataset.script)).attach(root, studio);
   }

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from jali.core.charts import clipped
 from jali.core.text import Html, bullets, element, html_table, joined, listed, percent, sentence
+from jali.encoding.values import KINDS
 from jali.errors import InputError
-from jali.studio.state import ROLES, roles_in, with_role
+from jali.studio.state import ROLES, alone, roles_in, with_kind, with_role
 from jali.studio.views.view import View, acting, choice, glance, head, narrowed, page_part, waiting
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ WORDS = {
     "left out": "not published",
 }
 """The roles as the page calls them."""
+READ_AS = ("quasi", "sensitive")
+"""The roles of columns whose kind matters."""
 PUBLISHED = ("quasi", "sensitive", "other")
 
 
@@ -132,7 +135,7 @@ def set_role(session: Session, *, column: str, value: str) -> None:
 def set_roles(session: Session, *, columns: list[str], value: str) -> None:
     """Give several columns a role in one step."""
     known = [one["name"] for one in _columns(session)]
-    if not columns or not set(columns) <= set(known):
+    if not columns or not all(one in known for one in columns):
         raise InputError("no column is listed" if not columns else "a column is not in the table", do="reload the page")
     if value in ("person", "weights") and len(columns) > 1:
         raise InputError("one column alone can have this role", do="choose it at the column")
@@ -141,6 +144,17 @@ def set_roles(session: Session, *, columns: list[str], value: str) -> None:
         job = with_role(job, column, value, session.opened.first)
     many = columns[0] if len(columns) == 1 else f"{len(columns)} columns"
     session.record(f"{many}: {WORDS[value]}", job)
+
+
+def set_kind(session: Session, *, column: str, value: str) -> None:
+    """Read a column as another kind of values, if all of them are of that kind."""
+    if roles_in(session.job).get(column) not in READ_AS or value not in KINDS:
+        raise InputError("the page sent something that the studio does not know", do="reload the page")
+    job = with_kind(session.job, column, value)
+    run = session.waited(session.want("hierarchy", column=column, document=alone(job, column, True)))
+    if run.status == "failed":
+        raise InputError(run.said)
+    session.record(f"{column}: read as {value}", job)
 
 
 def allow(session: Session, *, column: str, value: str) -> None:
@@ -220,12 +234,13 @@ def _summary(session: Session, made: Mapping[str, Any], notes: list[str]) -> Htm
 
 def _list(session: Session, made: Mapping[str, Any], bars: Mapping[str, Any]) -> Html:
     roles = roles_in(session.job)
-    allowed = session.job.get("allow", {})
+    allowed, kinds = session.job.get("allow", {}), session.job.get("types", {})
     items = [
         _column(
             at,
             column,
             roles.get(column["name"], "left out"),
+            kind=kinds.get(column["name"], column["kind"]),
             bars=bars[column["name"]],
             people=made["people"],
             allowed=allowed,
@@ -251,14 +266,17 @@ def _several(size: int) -> Html:
 
 
 def _column(
-    at: int, column: Mapping[str, Any], role: str, *, bars: list[tuple[str, int]], people: int,
+    at: int, column: Mapping[str, Any], role: str, *, kind: str, bars: list[tuple[str, int]], people: int,
     allowed: Mapping[str, str],
 ) -> Html:  # fmt: skip
     """One column: its name, distribution, figures, role, and why that."""
     name = column["name"]
     risky = column["role"] == "identifier" and role in PUBLISHED
     title = element("h3", name, id=f"column-{at}")
-    what = element("p", column["kind"], class_="kind")
+    what = element("p", kind, class_="kind")
+    if role in READ_AS:
+        known = {str(one): str(one) for one in KINDS}
+        what = choice(f"Kind of {name}", "kind", known, kind, id_=f"kind-{at}", hidden=True, column=name)
     unique = percent(column["unique"] / people)
     facts = [f"{column['values']:,} values", f"{unique} unique", f"separation {percent(column['separation'])}"]
     facts += [f"{column['missing']:,} missing"] if column["missing"] else []
@@ -270,9 +288,9 @@ def _column(
         element("ul", *(element("li", fact) for fact in facts), class_="facts"),
         element("div", chosen, *_reason(at, name, allowed.get(name, "")) if risky else (), class_="role"),
     ]
-    kind = f"role-{role.replace(' ', '-')}" + (" risky" if risky else "")
-    text = f"{name} {column['kind']} {_short(role)} {'check' if not column['sure'] else ''}".lower()
-    return element("li", *parts, class_=kind, aria_labelledby=f"column-{at}", data_text=text, data_own=name)
+    shown = f"role-{role.replace(' ', '-')}" + (" risky" if risky else "")
+    text = f"{name} {kind} {_short(role)} {'check' if not column['sure'] else ''}".lower()
+    return element("li", *parts, class_=shown, aria_labelledby=f"column-{at}", data_text=text, data_own=name)
 
 
 def _short(role: str) -> str:
@@ -351,6 +369,6 @@ def _rows(session: Session, query: Mapping[str, str]) -> Html:
 
 VIEW = View(
     "data", "Data", render,
-    actions={"role": set_role, "roles": set_roles, "allow": allow},
+    actions={"role": set_role, "roles": set_roles, "kind": set_kind, "allow": allow},
     tasks={"profile": ("long", profile), "rows": ("quick", rows)},
 )  # fmt: skip

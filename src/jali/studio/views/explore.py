@@ -205,8 +205,8 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
 
 def _controls(session: Session, run: Run | None) -> Html:
     """What is compared, and the button that begins."""
-    promises = [look.promise(one) for one in session.job.get("principles", ())]
-    parts: list[object] = [element("p", element("b", "Promises")), bullets(promises or ["none yet"])]
+    promises = [sentence(look.promise(one)) for one in session.job.get("principles", ())]
+    parts: list[object] = [element("p", element("b", "Promises")), bullets(promises or ["None yet."])]
     changed = run is not None and json.loads(run.key)[1]["document"] != explored(session.job)
     if run is not None and run.result is not None:
         result = run.result
