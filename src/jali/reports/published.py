@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,12 @@ def _in_marginals(release: Marginals) -> dict[str, str]:
 
 
 def _line(m: Material, column: Published) -> str:
-    return m.release.column_line(column).removeprefix(f"{column.name}: ")
+    line = m.release.column_line(column).removeprefix(f"{column.name}: ")
+    found = re.match(r"level (\d+) of (\d+), (like .*|always \*)", line)
+    if found is None:
+        return line
+    plainly = "not published" if found[3] == "always *" else "as it is" if found[1] == "0" else "coarser"
+    return line.replace(found[0], f"{plainly}, {found[3]} (level {found[1]} of {found[2]})", 1)
 
 
 def _junction_tree(release: Marginals) -> list[Html]:
@@ -156,7 +162,10 @@ def _is_number(text: str) -> bool:
 def made(m: Material) -> Section:
     """How it was made, as the manifest tells."""
     rows = [*made_lines(m)]
-    rows += [(f"Values of {name}", DOMAINS.get(told, told)) for name, told in m.manifest["domain"].items()]
+    by_domain: dict[str, list[str]] = {}
+    for name, told in m.manifest["domain"].items():
+        by_domain.setdefault(DOMAINS.get(told, told), []).append(name)
+    rows += [(f"Values of {listed(names)}", told) for told, names in by_domain.items()]
     rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
     rows.append(("Made with", f"jali {m.manifest['jali']}"))
     table = html_table(("What", "As the manifest says"), rows, caption="How the release was made", named=True)
@@ -171,15 +180,21 @@ MADE = {
     "joint_k": "k was asked for in all tables together", "base": "Added to an earlier release",
     "max_sensitive": "The most sensitive columns of a marginal", "complete": "The search came to its end",
     "peel": "By what classes are found that stay as they are",
+    "named": "Values are named that at least these many share",
     "pdf_assumes": "Distributions assume", "generalized": "Quasi-identifiers are generalized too",
 }  # fmt: skip
 """What the method of a manifest says, in words."""
+COSTS = {"kl": "KL-divergence", "dm": "discernibility"}
+"""Costs that a manifest names by letters."""
 DOMAINS = {"declared": "as declared", "present": "those that occur in the table"}
 
 
 def made_lines(m: Material) -> list[tuple[str, str]]:
     """How the release was made: a name and what the manifest says of it."""
-    return [(MADE.get(key, key.replace("_", " ").capitalize()), plain(v)) for key, v in m.manifest["method"].items()]
+    told = [(key, COSTS.get(str(v), v) if key in ("metric", "objective") else v)
+            for key, v in m.manifest["method"].items()]  # fmt: skip
+    told = [(key, percent(float(v)) if key == "suppress" else v) for key, v in told]
+    return [(MADE.get(key, key.replace("_", " ").capitalize()), plain(v)) for key, v in told]
 
 
 def plain(value: Any) -> str:
@@ -372,6 +387,18 @@ def _nats(kl: float) -> str:
     )
 
 
+def _means(label: str) -> str:
+    """What a measure is, in words."""
+    of_one = "how much of its domain a cell of this column stands for: 0 a single value, 1 all values"
+    return MEANS.get(label, of_one if label.startswith("loss of ") else "")
+
+
+def _rounded(text: str) -> str:
+    """A figure with three digits after the point at the most: a page is no place for more."""
+    many_digits = re.fullmatch(r"-?[\d,]+\.\d{4,}", text)
+    return text if many_digits is None else f"{float(text.replace(',', '')):,.3f}"
+
+
 def cost(m: Material) -> Section:
     """The cost in figures."""
     title = "What it costs an analyst, in figures"
@@ -385,7 +412,7 @@ def cost(m: Material) -> Section:
         return Section("cost", title, joined([table, said] if rows else [said]))
     if isinstance(m.measures, Missing):
         return Section("cost", title, not_defined(m.measures), confidential=True)
-    rows = [(label.strip(), text, MEANS.get(label.strip(), "")) for label, text in m.measures.lines()]
+    rows = [(label.strip(), _rounded(text), _means(label.strip())) for label, text in m.measures.lines()]
     table = html_table(
         ("Measure", "Value", "What it is"), rows, caption="What the release costs an analyst", numbers=(1,), named=True
     )
