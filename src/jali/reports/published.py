@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.charts import bars, lines
+from jali.core.rows import Rows
 from jali.core.text import (
     Html,
     Section,
@@ -51,7 +52,7 @@ def published(m: Material) -> Section:
     parts: list[object] = [_sizes(m), _columns(m)]
     parts += [] if m.release.collected is None else _junction_tree(m.release.collected)
     named = naming(m.release)
-    parts += [_first_rows(name, table, named) for name, table in m.release.tables.items()]
+    parts += [_first_rows(name, rows, named) for name, rows in m.release.counted_tables.items()]
     return Section("published", "What the release contains", joined(parts))
 
 
@@ -60,8 +61,8 @@ def _sizes(m: Material) -> Html:
     known = {"rows": "Rows", "people": "People", "groups": m.release.words.shown, "suppressed": "Suppressed rows"}
     rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
     rows += [
-        (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
-        for name, t in m.release.tables.items()
+        (f"Table “{name}”", f"{many(own.count, 'row')} × {many(len(own.names), 'column')}")
+        for name, own in m.release.counted_tables.items()
     ]
     caption = sentence(f"{an(m.release.kind.replace('angel', 'ANGEL'))} release").rstrip(".")
     return html_table(("What", "Size"), rows, caption=caption, numbers=(1,), named=True)
@@ -131,12 +132,12 @@ def _junction_tree(release: Marginals) -> list[Html]:
     ]  # fmt: skip
 
 
-def _first_rows(name: str, table: pa.Table, named: list[str]) -> Html:
+def _first_rows(name: str, table: Rows, named: list[str]) -> Html:
     """The first rows of a table; what names their people is not repeated here."""
-    first = table.slice(0, ROWS)
+    first = table.first(ROWS)
     columns = [["(not shown here)"] * first.num_rows if column in named else _texts(first[column])
                for column in first.column_names]  # fmt: skip
-    rest = table.num_rows - first.num_rows
+    rest = table.count - first.num_rows
     caption = f"Table “{name}”, its first rows" + (f" ({rest:,} more follow)" if rest else "")
     rows = [["" if text is None else cut(text) for text in row] for row in zip(*columns, strict=True)]
     numbers = [i for i, c in enumerate(columns) if c and all(t is None or _is_number(t) for t in c)]
@@ -294,7 +295,7 @@ def _merged(column: Published | None) -> Html:
     sets = None if column is None or column.role != "quasi" else column.cover.listed
     if column is None or sets is None or int(sets.size.max(initial=0)) < 2:
         return Html("")
-    people = np.bincount(column.codes, minlength=len(column.labels))
+    people = column.rows_by_node.astype(np.int64)
     texts = v.texts(sets.values).to_pylist()
     rows = []
     for node in np.argsort(-people, kind="stable")[:MERGED].tolist():
