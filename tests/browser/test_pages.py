@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import html5lib
 import pytest
 
 import jali
@@ -15,7 +18,10 @@ pytest.importorskip("matplotlib")
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 WIDTHS = (1280, 390, 1920)
-KINDS = ("private", "public", "partition", "buckets", "angel", "marginals", "concealed", "bad", "two")
+KINDS = (
+    "private", "public", "partition", "recoded", "distributions", "buckets", "angel", "marginals", "concealed", "bad",
+    "two", "profile", "frontier",
+)  # fmt: skip
 CUT_OFF = """
 const bad = [];
 for (const svg of document.querySelectorAll('svg')) {
@@ -35,6 +41,13 @@ return bad;
 """
 SMALLEST = """
 return Math.min(99, ...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height));
+"""
+HEADINGS = """
+[...document.querySelectorAll('h2, h3, caption, figcaption, thead tr')].map(e => e.textContent.replace(/\\s+/g, ''))
+"""
+ENDS = """
+[...document.querySelectorAll('table, ul')].map(e => e.querySelectorAll('tbody tr, li'))
+  .filter(rows => rows.length > 1).map(rows => rows[rows.length - 1].textContent.replace(/\\s+/g, ''))
 """
 OUTSIDE = """
 const width = document.documentElement.clientWidth;
@@ -91,6 +104,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "two": jali.report(
             [jali.generalize(few, [jali.KAnonymity(11)]), jali.partition(few, [jali.KAnonymity(5)])], few
         ),
+        "recoded": jali.report(jali.recode(few, [jali.KAnonymity(5)]), few),
+        "distributions": jali.report(jali.partition(few, [jali.KAnonymity(5)], show="pdf"), few),
+        "profile": jali.profile(few),
+        "frontier": jali.frontier(
+            few, [jali.KAnonymity(5), jali.EntropyDiversity(2)], strengths=[11], methods=["lattice", "partition"]
+        ),
     }
     return {name: page.save(folder / f"{name}.html") for name, page in made.items()}
 
@@ -141,6 +160,12 @@ def shoot(browser: Any, path: Path, width: int) -> None:
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
     path.write_bytes(base64.b64decode(shot["data"]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_page_is_valid_html(pages: dict[str, Path], name: str) -> None:
+    """As a strict parser of the standard reads it."""
+    html5lib.HTMLParser(strict=True).parse(pages[name].read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -194,13 +219,29 @@ def test_long_tables_can_be_searched_and_sorted_and_are_whole_without_a_script(
     assert "<tbody" in pages["two"].read_text(encoding="utf-8")
 
 
-def test_the_printed_pages_hold_every_section(browser: Any, pages: dict[str, Path], screenshots: Path) -> None:
-    """Printed it is a PDF of several pages, without the contents."""
-    open_at(browser, pages["private"], 1280)
-    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
-    (screenshots / "private.pdf").write_bytes(printed)
-    assert printed[:5] == b"%PDF-"
-    assert 4 < printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") < 40
+@pytest.mark.parametrize("name", KINDS)
+def test_no_printed_sheet_ends_with_a_heading_or_begins_with_the_last_row(
+    browser: Any, pages: dict[str, Path], screenshots: Path, name: str
+) -> None:
+    """Printed it is a PDF of some sheets; no heading is left behind at the foot of one, no last row or point alone."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
+    open_at(browser, pages[name], 1280)
+    headings, ends = (set(browser.execute_script(f"return {script.strip()}")) for script in (HEADINGS, ENDS))
+    a4 = {"printBackground": True, "paperWidth": 8.27, "paperHeight": 11.69}
+    path = screenshots / f"{name}.pdf"
+    path.write_bytes(base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", a4)["data"]))
+    text = subprocess.run(["pdftotext", "-layout", str(path), "-"], check=True, capture_output=True, text=True).stdout
+    sheets = [[squeezed(line) for line in sheet.splitlines() if line.strip()] for sheet in text.split("\f")]
+    sheets = [lines for lines in sheets if lines]
+    assert 0 < len(sheets) < 40
+    assert [lines[-1] for lines in sheets[:-1] if lines[-1] in headings] == []
+    assert [lines[0] for lines in sheets[1:] if lines[0] in ends] == []
+
+
+def squeezed(text: str) -> str:
+    """A line without blanks, since a PDF has none of its own."""
+    return "".join(text.split())
 
 
 def test_the_checks_fire(browser: Any, tmp_path: Path) -> None:

@@ -157,6 +157,11 @@ class Rows:
         """The table row by row; columns that are dictionaries still are."""
         return self._taken(slice(0, self.held) if self.order is None else self.order.of)
 
+    def first(self, most: int) -> pa.Table:
+        """The first rows of the table; columns that are dictionaries still are."""
+        some = slice(0, min(most, self.count))
+        return self._taken(some if self.order is None else self.order.of[some])
+
     def parts(self, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
         """The table in its order, or a slice of it, some rows at a time."""
         begin, end = (0, self.count) if of is None else (of.start, of.stop)

@@ -135,6 +135,14 @@ class LinkedEstimate:
         return BoxEstimate(self.shown, self.people * self._scale[self.link])
 
     @cached_property
+    def _alone(self) -> BoxEstimate:
+        """The same with boxes that show the same made one, where it is known which do."""
+        if self.cells is None:
+            return self.boxes
+        shown, cell = self.cells
+        return BoxEstimate(shown, added(cell, self.boxes.mass, len(shown[0].codes)))
+
+    @cached_property
     def values(self) -> BoxEstimate:
         """What can be asked of the sensitive columns alone."""
         return BoxEstimate(self.hidden, self.count_of * self._scale[self.value_link])
@@ -149,7 +157,7 @@ class LinkedEstimate:
         asked, (shown, hidden) = {*names}, self._names
         for name in sorted(map(str, asked - shown - hidden)):
             place_of(name, [column.name for column in self.columns])
-        return self.boxes if asked <= shown else self.values if asked <= hidden else None
+        return self._alone if asked <= shown else self.values if asked <= hidden else None
 
     # Counting.
 

@@ -82,7 +82,7 @@ class Marginals(Release):
     """A collection of generalized marginals with the number of people in each cell that has somebody."""
 
     kind: ClassVar[str] = "marginals"
-    words: ClassVar[Words] = Words(alike="k of k-link and k-combinatorial anonymity")
+    words: ClassVar[Words] = Words(alike="People who look alike in each marginal, at least")
     one_grouping: ClassVar[bool] = False  # there are no groups
     needs_hierarchies: ClassVar[bool] = True
 

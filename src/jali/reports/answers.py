@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -225,8 +225,22 @@ def ranked(m: Material) -> list[Lost]:
     """Columns, pairs of columns and queries, what was lost most first; nothing without the original."""
     if m.original is None:
         return []
-    every = [*_lost_columns(m), *_lost_pairs(m), *_lost_queries(m)]
+    columns = [*_lost_columns(m)]
+    gone = {one.what for one in columns if one.words == GONE}
+    every = [*columns, *_lost_pairs(m, gone), *_lost_queries(m)]
     return sorted(every, key=lambda one: (-one.lost, one.what))[:RANKED]
+
+
+def lost_most(m: Material, most: int) -> list[str]:
+    """What analysts lost most, a sentence each; columns that are not published at all stand together."""
+    every, quasi = ranked(m), m.names("quasi")
+    gone = [one.what for one in every if one.words == GONE]
+    gone = sorted(gone, key=quasi.index)
+    if gone and len(gone) == len(quasi):
+        return [f"All of {listed(quasi)}: nothing of them is published."]
+    texts = [f"{listed(gone)}: {GONE}"] if gone else []
+    texts += [f"{one.what}: {one.words}" for one in every if one.words != GONE]
+    return [sentence(text) for text in texts[:most]]
 
 
 def _lost_columns(m: Material) -> Iterator[Lost]:
@@ -257,8 +271,11 @@ def _blurred(m: Material, name: str, share: float) -> str:
     return f"blurred, a cell stands for {percent(share)} of all its values on average"
 
 
-def _lost_pairs(m: Material) -> Iterator[Lost]:
+def _lost_pairs(m: Material, gone: Collection[str]) -> Iterator[Lost]:
+    """Links of columns that are published both: of one that is not, every link is gone with it."""
     for (one, other), found in m.associations.items():
+        if {one, other} & {*gone}:
+            continue
         if isinstance(found, Association) and found.original is not None and found.original >= WEAK:
             before, after = f"{found.original:.2f}", f"{found.published:.2f}"
             if found.published < found.original and before != after:
@@ -270,7 +287,13 @@ def _lost_pairs(m: Material) -> Iterator[Lost]:
 
 def _kept(share: float) -> str:
     """What is left of a link, in words."""
-    steps = ((0.1, "almost wholly lost"), (0.5, "mostly lost"), (0.8, "weakened"), (math.inf, "slightly weakened"))
+    steps = (
+        (0.005, "wholly lost"),
+        (0.1, "almost wholly lost"),
+        (0.5, "mostly lost"),
+        (0.8, "weakened"),
+        (math.inf, "slightly weakened"),
+    )
     return next(words for limit, words in steps if share < limit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jali.core.text import (
@@ -19,11 +20,11 @@ from jali.core.text import (
 )
 from jali.principles import KAnonymity
 from jali.releases.summary import many
-from jali.reports.answers import GONE, UNCONFIRMED, assumed, checklist, coded, exposures, largest, ranked
+from jali.reports.answers import UNCONFIRMED, assumed, checklist, coded, exposures, largest, lost_most, ranked
 from jali.reports.material import Material, Missing
 from jali.risk.audit.figures import Audit
 from jali.risk.policy import ALGORITHM, Policy
-from jali.risk.verdict import TOLERANCE, Decision, Flag, Judged, Outcome, naming
+from jali.risk.verdict import TOLERANCE, Decision, Flag, Judged, Outcome, exposed_by_groups, naming
 
 SIGNS: dict[Decision, str] = {"safe": "✓", "change": "!", "stop": "✕"}
 JUDGED: dict[Outcome, str] = {"met": "✓ met", "not judged": "? not judged", "missed": "! missed", "grave": "✕ missed"}
@@ -108,12 +109,8 @@ def _few(names: Sequence[str]) -> str:
 def answers(m: Material) -> Html:
     """The largest risk, what would make it safe, and what analysts lost most: a card each."""
     told = "What analysts lost compares with the original table: the private edition says it."
-    every = ranked(m)
-    texts = [f"{one.what}: {one.words}" for one in every[:TOP]]
-    if quasi := m.names("quasi"):
-        gone = sum(one.words == GONE for one in every)
-        texts = [f"all of {listed(quasi)}: nothing of them is published"] if gone == len(quasi) else texts
-    lost = bullets([sentence(text) for text in texts]) if texts else paragraphs(
+    texts = lost_most(m, TOP)
+    lost = bullets(texts) if texts else paragraphs(
         told if m.original is None else "Nothing that this page looks at was lost.")  # fmt: skip
     cards = [
         ("The largest risk, and to whom", paragraphs(*(largest(m) or ["It is not defined for this release."]))),
@@ -358,13 +355,11 @@ def risks(m: Material) -> Iterator[tuple[str, str, str]]:
 def _exposures(m: Material, earlier: Audit | None) -> Iterator[tuple[str, str, str]]:
     """People whom each attack exposes: as it was tried, else as the published groups tell."""
     columns = m.names("sensitive") or [""]
-    known = {s.column: s.nearly_homogeneous for s in (earlier.sensitive if earlier is not None else ())}
 
     def was(name: str, some: Sequence[str]) -> str:
-        nearly = [one.people for column in some if (one := known.get(column)) is not None]
-        if earlier is None or not nearly or name not in ("homogeneity", "linkage"):
-            return "not tried"
-        return percent(max(nearly) / max(earlier.people, 1))
+        own = replace(earlier, sensitive=tuple(s for s in earlier.sensitive if s.column in some)) if earlier else None
+        share = None if own is None or not own.sensitive else exposed_by_groups(name, own, None)
+        return "not tried" if share is None else percent(share)
 
     if not m.attacks and m.names("sensitive"):
         for name, share in m.exposed.items():

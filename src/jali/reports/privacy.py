@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pyarrow as pa
 
 from jali.core.arrays import Ints, counted
 from jali.core.charts import bars
@@ -20,6 +23,7 @@ from jali.core.text import (
     percent_up,
     sentence,
 )
+from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
@@ -38,6 +42,10 @@ ABOUT_CURVES = (
     "value, or any “if … then …” between people's values. The curves show the worst such facts, chosen by an "
     "attacker who also knows who is in the table and everybody's quasi-identifiers."
 )
+INTERVAL = re.compile(r"\[([^,]+), ([^,]+)\]")
+"""An interval with both ends, as cells show it."""
+FEW = 4
+"""The most values of a distribution that are named in a sentence."""
 RULED_OUT = ("", "one value", "two values", "three values")
 
 
@@ -234,7 +242,9 @@ def described(m: Material, counts: Counts, group: int) -> str:
 
 def _cell(m: Material, name: str, label: object) -> str:
     """A cell of a group in words; nothing where every row shows it."""
-    shown = f"{name} {'missing' if label is None else cut(str(label))}"
+    text = "missing" if label is None else cut(str(label))
+    interval = INTERVAL.fullmatch(text)
+    shown = f"{name} {interval[1]} to {interval[2]}" if interval else f"{name} {text}"
     column = next((column for column in m.release.columns if column.name == name), None)
     if column is None or label is None:
         return shown
@@ -243,8 +253,16 @@ def _cell(m: Material, name: str, label: object) -> str:
     sets = column.cover.listed
     if sets is None or len(sets.values) < 2:
         return shown
-    every = int(sets.size[column.labels.to_pylist().index(label)]) == len(sets.values)  # it tells nothing apart
-    return f"any {name}" if every else shown
+    node = column.labels.to_pylist().index(label)
+    if int(sets.size[node]) == len(sets.values):  # it tells nothing apart
+        return f"any {name}"
+    if column.distributions is None:
+        return shown
+    members = sets.values.take(pa.array(np.sort(sets.member[sets.start[node] : sets.start[node + 1]])))
+    texts = [str(text) for text in v.texts(members).to_pylist()]
+    if column.kind in ("number", "date"):
+        return f"{name} {texts[0]} to {texts[-1]}" if len(texts) > 1 else f"{name} {texts[0]}"
+    return f"{name} {' or '.join(map(cut, texts[:FEW]))}{f' or {len(texts) - FEW} more' if len(texts) > FEW else ''}"
 
 
 def limits(m: Material) -> Section:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from jali.core.charts import bars, lines
+from jali.core.rows import Rows
 from jali.core.text import (
     Html,
     Section,
@@ -50,7 +52,7 @@ def published(m: Material) -> Section:
     parts: list[object] = [_sizes(m), _columns(m)]
     parts += [] if m.release.collected is None else _junction_tree(m.release.collected)
     named = naming(m.release)
-    parts += [_first_rows(name, table, named) for name, table in m.release.tables.items()]
+    parts += [_first_rows(name, rows, named) for name, rows in m.release.counted_tables.items()]
     return Section("published", "What the release contains", joined(parts))
 
 
@@ -59,8 +61,8 @@ def _sizes(m: Material) -> Html:
     known = {"rows": "Rows", "people": "People", "groups": m.release.words.shown, "suppressed": "Suppressed rows"}
     rows = [(label, f"{counts[key]:,}") for key, label in known.items() if isinstance(counts.get(key), int)]
     rows += [
-        (f"Table “{name}”", f"{many(t.num_rows, 'row')} × {many(t.num_columns, 'column')}")
-        for name, t in m.release.tables.items()
+        (f"Table “{name}”", f"{many(own.count, 'row')} × {many(len(own.names), 'column')}")
+        for name, own in m.release.counted_tables.items()
     ]
     caption = sentence(f"{an(m.release.kind.replace('angel', 'ANGEL'))} release").rstrip(".")
     return html_table(("What", "Size"), rows, caption=caption, numbers=(1,), named=True)
@@ -107,7 +109,12 @@ def _in_marginals(release: Marginals) -> dict[str, str]:
 
 
 def _line(m: Material, column: Published) -> str:
-    return m.release.column_line(column).removeprefix(f"{column.name}: ")
+    line = m.release.column_line(column).removeprefix(f"{column.name}: ")
+    found = re.match(r"level (\d+) of (\d+), (like .*|always \*)", line)
+    if found is None:
+        return line
+    plainly = "not published" if found[3] == "always *" else "as it is" if found[1] == "0" else "coarser"
+    return line.replace(found[0], f"{plainly}, {found[3]} (level {found[1]} of {found[2]})", 1)
 
 
 def _junction_tree(release: Marginals) -> list[Html]:
@@ -125,12 +132,12 @@ def _junction_tree(release: Marginals) -> list[Html]:
     ]  # fmt: skip
 
 
-def _first_rows(name: str, table: pa.Table, named: list[str]) -> Html:
+def _first_rows(name: str, table: Rows, named: list[str]) -> Html:
     """The first rows of a table; what names their people is not repeated here."""
-    first = table.slice(0, ROWS)
+    first = table.first(ROWS)
     columns = [["(not shown here)"] * first.num_rows if column in named else _texts(first[column])
                for column in first.column_names]  # fmt: skip
-    rest = table.num_rows - first.num_rows
+    rest = table.count - first.num_rows
     caption = f"Table “{name}”, its first rows" + (f" ({rest:,} more follow)" if rest else "")
     rows = [["" if text is None else cut(text) for text in row] for row in zip(*columns, strict=True)]
     numbers = [i for i, c in enumerate(columns) if c and all(t is None or _is_number(t) for t in c)]
@@ -156,7 +163,10 @@ def _is_number(text: str) -> bool:
 def made(m: Material) -> Section:
     """How it was made, as the manifest tells."""
     rows = [*made_lines(m)]
-    rows += [(f"Values of {name}", DOMAINS.get(told, told)) for name, told in m.manifest["domain"].items()]
+    by_domain: dict[str, list[str]] = {}
+    for name, told in m.manifest["domain"].items():
+        by_domain.setdefault(DOMAINS.get(told, told), []).append(name)
+    rows += [(f"Values of {listed(names)}", told) for told, names in by_domain.items()]
     rows.append(("Earlier releases", ", ".join(m.manifest["earlier_releases"]) or "none"))
     rows.append(("Made with", f"jali {m.manifest['jali']}"))
     table = html_table(("What", "As the manifest says"), rows, caption="How the release was made", named=True)
@@ -171,15 +181,21 @@ MADE = {
     "joint_k": "k was asked for in all tables together", "base": "Added to an earlier release",
     "max_sensitive": "The most sensitive columns of a marginal", "complete": "The search came to its end",
     "peel": "By what classes are found that stay as they are",
+    "named": "Values are named that at least these many share",
     "pdf_assumes": "Distributions assume", "generalized": "Quasi-identifiers are generalized too",
 }  # fmt: skip
 """What the method of a manifest says, in words."""
+COSTS = {"kl": "KL-divergence", "dm": "discernibility"}
+"""Costs that a manifest names by letters."""
 DOMAINS = {"declared": "as declared", "present": "those that occur in the table"}
 
 
 def made_lines(m: Material) -> list[tuple[str, str]]:
     """How the release was made: a name and what the manifest says of it."""
-    return [(MADE.get(key, key.replace("_", " ").capitalize()), plain(v)) for key, v in m.manifest["method"].items()]
+    told = [(key, COSTS.get(str(v), v) if key in ("metric", "objective") else v)
+            for key, v in m.manifest["method"].items()]  # fmt: skip
+    told = [(key, percent(float(v)) if key == "suppress" else v) for key, v in told]
+    return [(MADE.get(key, key.replace("_", " ").capitalize()), plain(v)) for key, v in told]
 
 
 def plain(value: Any) -> str:
@@ -279,7 +295,7 @@ def _merged(column: Published | None) -> Html:
     sets = None if column is None or column.role != "quasi" else column.cover.listed
     if column is None or sets is None or int(sets.size.max(initial=0)) < 2:
         return Html("")
-    people = np.bincount(column.codes, minlength=len(column.labels))
+    people = column.rows_by_node.astype(np.int64)
     texts = v.texts(sets.values).to_pylist()
     rows = []
     for node in np.argsort(-people, kind="stable")[:MERGED].tolist():
@@ -372,6 +388,18 @@ def _nats(kl: float) -> str:
     )
 
 
+def _means(label: str) -> str:
+    """What a measure is, in words."""
+    of_one = "how much of its domain a cell of this column stands for: 0 a single value, 1 all values"
+    return MEANS.get(label, of_one if label.startswith("loss of ") else "")
+
+
+def _rounded(text: str) -> str:
+    """A figure with three digits after the point at the most: a page is no place for more."""
+    many_digits = re.fullmatch(r"-?[\d,]+\.\d{4,}", text)
+    return text if many_digits is None else f"{float(text.replace(',', '')):,.3f}"
+
+
 def cost(m: Material) -> Section:
     """The cost in figures."""
     title = "What it costs an analyst, in figures"
@@ -385,7 +413,7 @@ def cost(m: Material) -> Section:
         return Section("cost", title, joined([table, said] if rows else [said]))
     if isinstance(m.measures, Missing):
         return Section("cost", title, not_defined(m.measures), confidential=True)
-    rows = [(label.strip(), text, MEANS.get(label.strip(), "")) for label, text in m.measures.lines()]
+    rows = [(label.strip(), _rounded(text), _means(label.strip())) for label, text in m.measures.lines()]
     table = html_table(
         ("Measure", "Value", "What it is"), rows, caption="What the release costs an analyst", numbers=(1,), named=True
     )

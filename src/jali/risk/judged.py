@@ -145,9 +145,10 @@ class Verdict:
             return ""
         if self.decision == "safe":
             return f"it may go to {readers}{f', not to {rest}' if rest else ''}"
+        away = f"go to {readers}" if rest else "be made public"  # the public is everybody
         if self.decision == "change":
-            return f"as it is, it must not go to {readers}"
-        return f"it must not go to {readers}{f', still less to {rest}' if rest else ''}"
+            return f"as it is, it must not {away}"
+        return f"it must not {away}{f', still less to {rest}' if rest else ''}"
 
     @property
     def drivers(self) -> tuple[Judged, ...]:

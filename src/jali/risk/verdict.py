@@ -29,16 +29,18 @@ __all__ = [
     "naming", "reaches", "tested", "verdict", "voiding",
 ]  # fmt: skip
 
-UNDEFINED = "leave disclosure out of the policy, or publish groups of people: generalize or partition"
+UNDEFINED = "publish groups of people instead, by generalize or partition, or leave disclosure out of the policy"
 ALONE = "no column is declared sensitive: only the sizes of groups were judged, not what the columns tell about people"
 """What can be done where facts more have no meaning."""
 FACTS = 5
 """The most facts of which `reaches` tells the disclosure."""
-CONCEALS = "conceal promises nothing but presence: publish it with partition"
+CONCEALS = "publish it with partition, since conceal hides only who is in the table"
 PROVED = "proved for this method, not tested here"
 """What is said of an attacker who knows the algorithm where a proof stands for the attack."""
 REMAKE = "remake it so that knowing the method does not help an attacker"
-AS_THEY_ARE = "buckets show the quasi-identifiers as they are"
+AS_THEY_ARE = (
+    "publish it by a method that makes people look alike: buckets show their quasi-identifiers exactly as they are"
+)
 PSEUDONYMS = (
     "pseudonyms only for researchers under contract: the data remain personal data, GDPR Art. 4(5) and recital 26, and "
     "the key stays with you"
@@ -68,8 +70,9 @@ def verdict(
     if policy.algorithm or ALGORITHM in policy.limits:
         every.append(_replayed(policy, release, tried))
     if release is not None and release.hides_presence:
-        every = [replace(one, do=f"{CONCEALS}, and {one.do}") if one.do.startswith(("rebuild", "promise")) else one
-                 for one in every]  # fmt: skip
+        asked = [flag.first for flag in Verdict(policy, tuple(every)).needed]
+        needed = [one for one in asked if one.do.startswith(("rebuild", "promise"))]
+        every = [replace(one, do=f"{CONCEALS}, and {one.do}") if one in needed[:1] else one for one in every]
     return Verdict(policy, tuple(_voided(every, release)), (ALONE,) if alone else ())
 
 
@@ -128,7 +131,7 @@ def _risks(policy: Policy, audit: Audit) -> Iterator[Judged]:
             how = f"publish it with angelize and k = {need}, or with partition and {how}"
             do = f"{AS_THEY_ARE}: {how}"
         yield from _limited("highest_risk", "Highest risk of re-identification", asked, highest, do=do, grave=1.0,
-                            bound=bound, how=how if audit.smallest_bucket is None else "")  # fmt: skip
+                            bound=bound, how=how)  # fmt: skip
     average = audit.average_risk
     if average is None and policy.average_risk is not None and highest <= float(exact("", policy.average_risk)):
         average = highest
@@ -137,9 +140,10 @@ def _risks(policy: Policy, audit: Audit) -> Iterator[Judged]:
     enough = f"{math.ceil(1 / exact('', limit))} people" if limit else "everybody"
     do = f"make groups larger, by a larger k: groups of {enough} on average are enough"
     do += f", now they have {1 / average:.1f}" if average else ""
-    do = do if audit.smallest_bucket is None else f"{AS_THEY_ARE}: publish it with angelize or partition"
+    how = "" if audit.smallest_bucket is None else "publish it with angelize or partition, and a larger k"
+    do = f"{AS_THEY_ARE}: {how}" if how else do
     yield from _limited("average_risk", "Average risk of re-identification", policy.average_risk, average, why=why,
-                        do=do, bound=bound)  # fmt: skip
+                        do=do, bound=bound, how=how)  # fmt: skip
 
 
 def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:

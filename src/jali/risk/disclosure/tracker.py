@@ -76,6 +76,7 @@ class Curve:
             ),
             labels=("facts that the attacker knows", f"how sure of one value{', at most' * (self.kind == 'at most')}"),
             most=1,
+            percent=True,
         )
 
     def plot(self, path: str | Path) -> Path:
