@@ -294,7 +294,7 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
         what = f"{reason}; people have several rows, and no promise holds against an attacker who knows the algorithm"
         return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
     if float(facts.rows.max()) > MOST * float(facts.rows.sum()):
-        what = f"{reason}; people have several rows: no promise holds against an attacker who knows the algorithm"
+        what = f"{reason}; over 2 in 5 people have one value: an attacker who rules out another is nearly sure of it"
         return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
     close_by = kind == "number" and distinct > WORDS and facts.people <= CLOSE
     return Suggestion("sensitive", reason, True, topic, promise=f"{PROMISE}\n\n{CLOSENESS}" if close_by else PROMISE)
