@@ -136,3 +136,45 @@ def test_or_over_and_is_exact_where_only_one_world_remains() -> None:
     ):
         found = release.estimate().count("a = 1 OR (b = 'y' AND s = 'p')")
         assert (found.low, found, found.high) == (1, 1, 1)
+
+
+HUGE = [2**53 - 3, 2**53, 2**60, 2**62, -(2**53) - 5, -(2**62)]
+METHODS: dict[str, Any] = {
+    "lattice": lambda table: jali.generalize(table, jali.KAnonymity(2)),
+    "recoding": lambda table: jali.recode(table, jali.KAnonymity(2)),
+    **{
+        show: lambda table, show=show: jali.partition(table, jali.KAnonymity(2), show=show)
+        for show in ("interval", "interval-exact", "set", "set-exact", "taxonomy", "pdf")
+    },
+    "ANGEL": lambda table: jali.angelize(table, jali.FrequencyDiversity(1), k=2),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(
+    base=st.sampled_from(HUGE),
+    steps=st.lists(st.none() | st.integers(0, 9), min_size=2, max_size=9).filter(lambda some: any(s for s in some)),
+    op=st.sampled_from(["<", "<=", "=", ">", ">="]),
+    at=st.integers(-2, 11),
+    read=st.tuples(
+        st.sampled_from(["quasi", "sensitive"]), st.sampled_from([pa.int64(), pa.string(), pa.decimal128(25, 2)])
+    ),
+)
+def test_the_truth_lies_within_the_bounds_beyond_the_whole_numbers_that_floats_hold(
+    method: str, *, base: int, steps: list[int | None], op: Any, at: int, read: tuple[str, pa.DataType]
+) -> None:
+    """Intervals end at floats, which take 2**53 + 1 for 2**53: bounds are wider there, and never miss."""
+    role, form = read
+    numbers = [None if step is None else base + step for step in steps]
+    texts = [None if number is None else str(number) for number in numbers]
+    frame = pa.table({"x": pa.array(texts if form == pa.string() else numbers).cast(form), "s": ["a"] * len(numbers)})
+    roles = {"quasi": {"x": None}, "sensitive": ["s"]} if role == "quasi" else {"quasi": ["s"], "sensitive": ["x"]}
+    estimate = METHODS[method](jali.table(frame, **roles)).estimate()
+    compare = {"<": int.__lt__, "<=": int.__le__, "=": int.__eq__, ">": int.__gt__, ">=": int.__ge__}[op]
+    truth = sum(number is not None and compare(number, base + at) for number in numbers)
+    try:
+        count = estimate.count(q.Test("x", op, base + at))
+        low, high = count.low, count.high
+    except UndeterminedError as problem:
+        low, high = problem.low, problem.high
+    assert low <= truth <= high

@@ -442,11 +442,27 @@ def test_names_of_answers_are_no_names_of_columns(suffix: str, tmp_path: Path) -
 
 
 @FILES
-@pytest.mark.parametrize(("victim", "table"), [("patients", "data"), ("patients", "who"), ("out_people", "people")])
-def test_a_forged_manifest_drops_no_table(suffix: str, victim: str, table: str, tmp_path: Path) -> None:
-    """Neither one of another name nor one with other columns."""
+@pytest.mark.parametrize(
+    ("victim", "table", "columns"),
+    [
+        ("patients", "data", False),
+        ("patients", "who", False),
+        ("out_people", "people", False),
+        ("out_people", "people", True),
+    ],
+)
+def test_a_forged_manifest_drops_no_table(
+    suffix: str, victim: str, table: str, columns: bool, tmp_path: Path
+) -> None:  # fmt: skip
+    """Neither one of another name, nor one with other columns, nor one with the same columns and other rows."""
     path = filled(tmp_path / f"x.{suffix}", ROWS, victim)
-    told = {"table": table, "rows": 1, "sha256": "0", "types": {"age": "integer"}}
+    types = {one.name: "integer" if pa.types.is_integer(one.type) else "text" for one in ROWS.schema}
+    told = {
+        "table": table,
+        "rows": ROWS.num_rows,
+        "sha256": "0" * 64,
+        "types": types if columns else {"age": "integer"},
+    }
     forged = json.dumps({"format_version": 3, "kind": "x", "jali": "1", "tables": {victim: told}})
     connect: Any = duckdb.connect if suffix == "duckdb" else sqlite3.connect
     with closing(connect(str(path))) as connection:
@@ -456,6 +472,23 @@ def test_a_forged_manifest_drops_no_table(suffix: str, victim: str, table: str, 
     with pytest.raises(InputError, match="is not one of a release"):
         jali.generalize(jali.table(ROWS, **ROLES), K).write(f"{path}?table=out", overwrite=True)
     assert asked(path, f"SELECT count(*) FROM {victim}") == [(60,)]
+
+
+@FILES
+def test_a_release_that_was_changed_in_the_database_is_not_overwritten(suffix: str, tmp_path: Path) -> None:
+    """Somebody may keep other rows in it by now; the message says what to do."""
+    path = tmp_path / f"x.{suffix}"
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    release.write(f"{path}?table=out")
+    release.write(f"{path}?table=out", overwrite=True)
+    connect: Any = duckdb.connect if suffix == "duckdb" else sqlite3.connect
+    with closing(connect(str(path))) as connection:
+        connection.execute("CREATE TABLE more AS SELECT * FROM out LIMIT 1")
+        connection.execute("INSERT INTO out SELECT * FROM more")
+        connection.commit()
+    with pytest.raises(InputError, match="or was changed since; choose another name, or drop it yourself"):
+        release.write(f"{path}?table=out", overwrite=True)
+    assert asked(path, "SELECT count(*) FROM out") == [(61,)]
 
 
 def test_a_view_of_an_input_reads_no_other_file(tmp_path: Path) -> None:

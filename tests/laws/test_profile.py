@@ -293,6 +293,18 @@ def test_what_nobody_should_learn_is_left_out_where_everybody_has_the_same(name:
     assert (beside[name].role, beside["ward"].role) == ("left out", "quasi")
 
 
+def test_the_reason_for_leaving_a_secret_out_is_the_one_that_holds() -> None:
+    """One value is frequent, or people have several rows; neither reason is given for the other."""
+    ages, visits = [30 + n % 5 for n in range(60)], ["flu", "asthma", "cancer", "stroke"] * 15
+    frequent = jali.profile(pa.table({"age": ages, "disease": ["flu", "flu", "asthma"] * 20}))["disease"]
+    repeated = jali.profile(pa.table({"patient_id": [n // 2 for n in range(60)], "age": ages, "disease": visits}))
+    assert (frequent.role, repeated["disease"].role) == ("left out", "left out")
+    assert "over 2 in 5 people have one value" in frequent.reason
+    assert "several rows" not in frequent.reason
+    assert "people have several rows" in repeated["disease"].reason
+    assert "2 in 5" not in repeated["disease"].reason
+
+
 def test_a_name_of_a_column_stays_as_it_is_written() -> None:
     """A sentence does not begin with one, since it would be written with a capital letter."""
     frame = pa.table({"age": [30 + n % 5 for n in range(60)], "hiv": ["yes", None] * 30})

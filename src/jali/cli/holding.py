@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--queries", type=int, default=0, metavar="NUMBER", help="Ask this number of random counts, and print the error."
 )
 @click.option(
-    "--volume", default="0.05", show_default=True, metavar="SHARE", help="The share of the space of each count."
+    "--volume", default="0.05", show_default=True, metavar="SHARE", help="How much of the table each count is about."
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same counts.")
 @shared.reading_options

@@ -86,7 +86,7 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
     from jali.risk.roles import K
 
     if not data.is_file() and not is_address(data):  # a pipe cannot be read again when the job is run
-        raise InputError(f"no file {data}", do="name a CSV or Parquet file")
+        raise InputError(f"no file {data}", do="name a file with a table")
     to_stdout = str(output) == "-"
     if not to_stdout:
         shared.reserve_file(output, overwrite=overwrite)
@@ -117,7 +117,7 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
     "--stop-after",
     type=click.FloatRange(0, min_open=True),
     metavar="MINUTES",
-    help="Stop after so long without a page.",
+    help="Stop when no page was open for this time.",
 )
 @shared.quiet_option
 def studio(*, data: Path | None, demo: bool, no_browser: bool, port: int, stop_after: float | None) -> None:

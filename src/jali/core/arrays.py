@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 AT_ONCE = 4_000_000
 """Pairs (of a box and a value, of two cells, …) that are held in memory together."""
 
-_EXACT = 2**53  # whole numbers up to here are exact as floats
+EXACT = 2**53  # whole numbers up to here are exact as floats
 _WIDEST = 2**62  # a key must fit into 64 bits
 _PIECE = 1 << 18  # members of a long array that are worked on together, so that copies of them stay in the cache
 _TABLED = 1 << 22  # possible keys up to which a table of them beats hashing many rows (measured)
@@ -44,7 +44,7 @@ def counted(index: NDArray[np.integer], people: NDArray[Any] | None = None, leng
 
 def exactly_added(index: Ints, amount: Ints, length: int) -> Ints:
     """Sums of integers of any size: floats are exact below 2**53, beyond that integers are added one by one."""
-    if len(amount) == 0 or max(int(amount.max()), -int(amount.min())) * len(amount) < _EXACT:
+    if len(amount) == 0 or max(int(amount.max()), -int(amount.min())) * len(amount) < EXACT:
         return counted(index, amount, length)
     result = np.zeros(length, dtype=np.int64)
     np.add.at(result, index, amount)

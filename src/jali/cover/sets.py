@@ -230,10 +230,13 @@ class Spans:
         number, first = numbered(truth)
         before = [_float(math.ceil(point) - 1 if self.whole else point) for point in points]
         upto = [_float(math.floor(point)) for point in points] if self.whole else before
+        ends = _whole_pieces(points) if self.whole else None
         found = []
         step = max(1, 2**21 // len(truth))  # many literals on many intervals: some intervals at a time
         for at in range(0, max(len(nodes), 1), step):
             share, possible = self._shares(before, upto, slice(at, at + step))
+            if ends is not None:
+                possible |= (self.low[at : at + step] <= ends[1]) & (ends[0] <= self.high[at : at + step])
             found.append(folded(number, share, possible))
         shares, possibles = zip(*found, strict=True)
         return Part(nodes, truth[first], np.concatenate(shares, axis=1), np.concatenate(possibles, axis=1))
@@ -280,6 +283,19 @@ class Spans:
             return low + np.floor(random.random(len(low)) * (high - low + 1))
         drawn = low + random.random(len(low)) * (high - low)
         return np.where(high > low, np.minimum(drawn, np.nextafter(high, low)), low)  # rounding may reach the end
+
+
+def _whole_pieces(points: Sequence[Fraction]) -> tuple[Floats, Floats]:
+    """The first and the last whole number of each piece between literals: (pieces, 1); nan where it has none.
+
+    Rounding to floats keeps their order, so that an interval which holds one of them meets its rounded piece: beyond
+    2**53, where floats take one whole number for another, more is possible than is, and never less.
+    """
+    last = [end for point in points for end in (math.ceil(point) - 1, math.floor(point))]
+    first = [end + 1 for end in last]
+    found = np.array([[-math.inf, *map(_float, first)], [*map(_float, last), math.inf]])  # (2, pieces)
+    found[:, 1:-1][:, [low > high for low, high in zip(first, last[1:], strict=False)]] = math.nan
+    return found[0, :, None], found[1, :, None]
 
 
 def patterns_of_numbers(tests: Sequence[Test], kind: str) -> Bools:

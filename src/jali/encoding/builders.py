@@ -187,6 +187,8 @@ def _choice(column: str, values: pa.Array) -> tuple[Builder, str]:
     found = v.numbers(known)
     assert found is not None  # the kind says so
     least, most = float(found.min()), float(found.max())
+    if least == most:  # whole numbers beyond 2**53, which floats do not tell apart
+        return Suppress(), ""
     if _PLACE.fullmatch(column) and least >= -180 and most <= 180 and not v.is_whole(known):
         return Grid(), ""
     width = nice((most - least) / 32)

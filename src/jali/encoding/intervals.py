@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, counted
+from jali.core.arrays import EXACT, Floats, Ints, counted
 from jali.core.forms import is_finite
 from jali.encoding import values as v
 from jali.encoding.hierarchy import Builder, Hierarchy, Level, Recipe, Step, from_steps, plain
@@ -23,7 +23,6 @@ from jali.errors import HierarchyError, told
 Number = int | float | Fraction
 
 MOST_DECLARED = 10_000_000
-_EXACT = 2**53  # whole numbers up to here are exact as floats
 
 
 def multiples(name: str, numbers: Sequence[Number], example: str) -> tuple[Fraction, ...]:
@@ -227,7 +226,7 @@ def _band(column: str, numbers: pa.Array, begin: int, wide: int, scale: int) -> 
             exact = np.array([int(x) for x in numbers.to_pylist()], dtype=object)
         return np.asarray((exact * scale - begin) // wide)
     band = np.floor((found * scale - begin) / wide)
-    if largest * scale + wide + abs(begin) >= _EXACT:
+    if largest * scale + wide + abs(begin) >= EXACT:
         raise HierarchyError(
             f'bands() of column "{column}": bands this narrow cannot be told apart so far from 0',
             do="choose wider bands or round the numbers",

@@ -281,7 +281,7 @@ class _Reader:
     def leftover(self) -> NoReturn:
         hints = {
             "+": "write the result itself, there is no arithmetic; a date is a text, as '2020-05-01'",
-            ",": "write numbers with a point and no commas, as 1.5 or 20000",
+            ",": "write numbers without commas, and decimals with a point: 1.5",
             ")": "remove it, or open a parenthesis before",
         }
         do = hints.get(self.now.text.replace("-", "+"), "join conditions with AND or OR")

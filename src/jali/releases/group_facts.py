@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jali.core.arrays import Bools, Ints, starts
+from jali.core.arrays import EXACT, Bools, Ints, starts
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.builders import Mask, Suppress
@@ -386,7 +386,8 @@ def _guessed(root: int | None, low: Floats) -> int | None:
 
 def _with_missing(low: Floats, high: Floats, mixed: Bools, missing: int | None, kind: v.Kind, *, whole: bool) -> Cover:
     """Intervals of which some may also be missing: sets of whole numbers or days, unknown where none can be listed."""
-    if not whole or np.nanmax(high) - np.nanmin(low) > LISTED:
+    listed_exactly = np.nanmax(high) - np.nanmin(low) <= LISTED and max(-np.nanmin(low), np.nanmax(high)) < EXACT
+    if not whole or not listed_exactly:
         low, high = np.where(mixed, np.nan, low), np.where(mixed, np.nan, high)
         return Cover.intervals(low, high, whole, kind, missing=missing)
     first, last = int(np.nanmin(low)), int(np.nanmax(high))

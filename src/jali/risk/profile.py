@@ -330,7 +330,7 @@ def _gdpr(made: Profile) -> tuple[Finding, ...]:
     secret = [column.name for column in made.columns if column.reason.startswith("nobody should learn it")]
     infer = f"the first job leaves out what nobody should learn: {listed(secret)}" if secret else ""
     if told:
-        infer = f"who knows the quasi-identifiers learns for certain {listed(told)} of the people whose value is known"
+        infer = f"the quasi-identifiers give away for certain {listed(told)} of the people whose value is known"
     return (
         Finding("Can somebody be singled out?", quasi, single),
         Finding("Can records about the same person be linked?", named, link),

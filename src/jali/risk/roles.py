@@ -291,10 +291,10 @@ def _sensitive(facts: Facts, words: set[str], topic: str, *, several_rows: bool)
         what = f"{reason}; its values tell people apart: round them, or write bands of them into the file"
         return Suggestion("left out", what, sure=False, topic=topic)
     if several_rows:
-        what = f"{reason}; people have several rows, and no promise about them holds against who knows the algorithm"
+        what = f"{reason}; people have several rows, and no promise holds against an attacker who knows the algorithm"
         return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
     if float(facts.rows.max()) > MOST * float(facts.rows.sum()):
-        what = f"{reason}; one value has over 2 in 5 of the people, so who can rule out another is nearly sure"
+        what = f"{reason}; over 2 in 5 people have one value: an attacker who rules out another is nearly sure of it"
         return Suggestion("left out", f"{what}: {TRUSTED}", sure=False, topic=topic)
     close_by = kind == "number" and distinct > WORDS and facts.people <= CLOSE
     return Suggestion("sensitive", reason, True, topic, promise=f"{PROMISE}\n\n{CLOSENESS}" if close_by else PROMISE)

@@ -93,8 +93,8 @@ def _taken(database: Database, name: str, wanted: list[str], *, overwrite: bool)
         raise InputError(f'{database.shown} has a table "{there[0]}" already', do=do)
     foreign = [own for own in there if own not in old]
     if foreign:
-        what = f'the table "{foreign[0]}" of {database.shown} is not one of a release'
-        raise InputError(what, do="choose another name")
+        what = f'the table "{foreign[0]}" of {database.shown} is not one of a release, or was changed since'
+        raise InputError(what, do="choose another name, or drop it yourself")
     return old
 
 
@@ -109,16 +109,17 @@ def require_room(location: Location, *, overwrite: bool) -> None:
 def _own_tables(database: Database, name: str) -> list[str]:
     """The tables of the release of this name, its manifest among them; none where there is no release.
 
-    A manifest that names other tables than `write` makes, or columns that they have not, is none of a release.
+    A manifest that names other tables than `write` makes, or other columns or rows than they have, is none of a
+    release: whoever can only create a table cannot have somebody else's dropped.
     """
     try:
         facts = _manifest(database, name)["tables"]
+        for own, told in facts.items():
+            found = database.named(own)
+            if own != _own(name, told["table"]) or (found and _as_told(database, found, told) is None):
+                return []
     except InputError:
         return []
-    for own, told in facts.items():
-        found = database.named(own)
-        if own != _own(name, told["table"]) or (found and list(database.columns(found)) != list(told["types"])):
-            return []
     return [*facts, f"{name}_{MANIFEST}"]
 
 
@@ -196,13 +197,19 @@ def _read(database: Database, location: Location, name: str) -> tuple[dict[str, 
         names = database.named(own)
         if names is None:
             raise InputError(f'the release "{name}" of {location.shown} lacks the table "{own}"', do="publish it again")
-        if list(database.columns(names)) != list(facts["types"]):
-            raise _changed(own, location)
-        rows = _counted(database, names, facts["types"])
-        if (rows.count, _digest(rows)) != (facts["rows"], facts["sha256"]):
+        rows = _as_told(database, names, facts)
+        if rows is None:
             raise _changed(own, location)
         found[facts["table"]] = rows
     return found, manifest
+
+
+def _as_told(database: Database, names: Names, facts: Mapping[str, Any]) -> Rows | None:
+    """The distinct rows of a table; None where they are not those that the manifest was written for."""
+    if list(database.columns(names)) != list(facts["types"]):
+        return None
+    rows = _counted(database, names, facts["types"])
+    return rows if (rows.count, _digest(rows)) == (facts["rows"], facts["sha256"]) else None
 
 
 def _changed(name: str, location: Location) -> InputError:
