@@ -123,6 +123,12 @@ class LargeTable(Table):
         pairs = zip(self.quasi, levels, strict=True)
         return self.elsewhere.sizes({column.name: self._nodes(column, level) for column, level in pairs})
 
+    def cells_at(self, levels: Sequence[int]) -> int:
+        """How many combinations of quasi-identifiers at these levels and sensitive values there are."""
+        level = dict(zip([column.name for column in self.quasi], levels, strict=True))
+        columns = (*self.quasi, *self.sensitive)
+        return int(self.elsewhere.sizes({c.name: self._nodes(c, level.get(c.name)) for c in columns}).many.sum())
+
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
         given: dict[str, Any] = {
