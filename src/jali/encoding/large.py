@@ -165,7 +165,8 @@ class LargeTable(Table):
     def refused(self, what: str) -> InputError:
         """What is said of a method that needs every distinct combination."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
-        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=MORE)
+        do = 'give more memory, e.g. memory = "16GB", or name fewer columns; generalize and partition need less'
+        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=do)
 
     @cached_property
     def frequencies(self) -> Frequencies:
