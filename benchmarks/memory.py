@@ -16,7 +16,7 @@ from benchmarks.rows import _file
 from benchmarks.table import show
 
 ROWS = 5_000_000
-SMALL = "20MB"
+SMALL = "50MB"
 JOBS = ("lattice, k 5", "lattice, k 6, entropy 6, 5 %", "partition, k 10", "partition, k 10, entropy 4")
 
 

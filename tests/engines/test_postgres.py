@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import jali
+from jali.encoding.large import LargeTable
 from jali.errors import InputError
 from jali.sources.engines.base import Recoding
 from jali.sources.engines.datasets import engine_at
@@ -192,3 +193,16 @@ def test_an_ibis_table_of_postgres_is_counted_there(postgres: Server) -> None:
     read = table_at(postgres, "patients", person="id")
     assert (own.rows, own.people, own.records) == (read.rows, read.people, read.records)
     connection.disconnect()
+
+
+def test_a_table_beyond_memory_gives_the_release_of_memory(postgres: Server) -> None:
+    """Postgres counts at levels, and cuts groups by histograms; SQLite does the same in tests/laws."""
+    census(postgres, "large", 20_000)
+    hierarchies = {"age": jali.bands(5, 20), "sex": jali.suppress(), "zip": jali.mask()}
+    held, large = (table_at(postgres, "large", quasi=hierarchies, memory=size) for size in (None, "40KB"))
+    assert type(large) is LargeTable
+    for publish in (jali.generalize, jali.partition):
+        made = [publish(table, [jali.KAnonymity(450), jali.DistinctDiversity(2)]) for table in (held, large)]
+        shown = [Counter(map(str, each.frame("arrow").to_pylist())) for each in made]
+        assert shown[0] == shown[1]
+        assert made[0].manifest.counts == made[1].manifest.counts

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import jali
+from jali.encoding.large import LargeTable
 from jali.errors import InputError
 from jali.sources.engines import spark as spark_module
 from jali.sources.engines.base import Recoding
@@ -166,3 +167,16 @@ def test_a_killed_worker_leaves_the_old_release_or_the_new_one(
     assert killed, "no worker was found"
     assert jali.load(folder).rows == 40_000
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_table_beyond_memory_gives_the_release_of_memory(spark: Any, people: Path) -> None:
+    """Spark counts at levels, and cuts groups by histograms."""
+    frame = spark.read.parquet(people.as_uri())
+    roles: Any = {"quasi": {"age": jali.bands(5, 20), "zip": jali.mask()}, "sensitive": ["disease"]}
+    held, large = (jali.table(frame, **roles, memory=size) for size in (None, "500KB"))
+    assert type(large) is LargeTable
+    for publish in (jali.generalize, jali.partition):
+        made = [publish(table, [jali.KAnonymity(200), jali.DistinctDiversity(2)]) for table in (held, large)]
+        shown = [Counter(map(str, each.frame("arrow").to_pylist())) for each in made]
+        assert shown[0] == shown[1]
+        assert made[0].manifest.counts == made[1].manifest.counts

@@ -123,6 +123,12 @@ class LargeTable(Table):
         pairs = zip(self.quasi, levels, strict=True)
         return self.elsewhere.sizes({column.name: self._nodes(column, level) for column, level in pairs})
 
+    def cells_at(self, levels: Sequence[int]) -> int:
+        """How many combinations of quasi-identifiers at these levels and sensitive values there are."""
+        level = dict(zip([column.name for column in self.quasi], levels, strict=True))
+        columns = (*self.quasi, *self.sensitive)
+        return int(self.elsewhere.sizes({c.name: self._nodes(c, level.get(c.name)) for c in columns}).many.sum())
+
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
         given: dict[str, Any] = {
@@ -159,7 +165,8 @@ class LargeTable(Table):
     def refused(self, what: str) -> InputError:
         """What is said of a method that needs every distinct combination."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
-        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=MORE)
+        do = 'give more memory, e.g. memory = "16GB", or name fewer columns; generalize and partition need less'
+        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=do)
 
     @cached_property
     def frequencies(self) -> Frequencies:

@@ -111,23 +111,24 @@ def bases(table: LargeTable, least: int, budget: int) -> Iterator[Table]:
     yield from _covered(_Sizes(table, least, budget), floor, top)
 
 
-def _covered(sizes: _Sizes, low: Levels, high: Levels, *, too_fine: bool = False) -> Iterator[Table]:
+def _covered(sizes: _Sizes, low: Levels, high: Levels, cells: int | None = None) -> Iterator[Table]:
     """The same for the nodes between two: none where even the highest is ruled out, else at the lowest if that fits.
 
-    Where it does not, as is known if it is `too_fine`, the nodes are divided by the level of a column.
+    Where it does not, the nodes are divided by the level of a column. `cells` is how many combinations the lowest has,
+    where that is known.
     """
     if not sizes.large_enough(high):
         return
-    base = None if too_fine else sizes.held_at(low)
-    if base is not None:
-        yield base
+    table = sizes.table
+    many = table.cells_at(low) if cells is None else cells
+    if many <= table.room:
+        yield table.at(low, other=False)
         return
     if low == high:
         raise InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
-    column = sizes.widest(low, high)
-    middle = (low[column] + high[column]) // 2
-    yield from _covered(sizes, (*low[:column], middle + 1, *low[column + 1 :]), high)
-    yield from _covered(sizes, low, (*high[:column], middle, *high[column + 1 :]), too_fine=True)
+    column, level = sizes.division(low, high, many / table.room)
+    yield from _covered(sizes, (*low[:column], level, *low[column + 1 :]), high)
+    yield from _covered(sizes, low, (*high[:column], level - 1, *high[column + 1 :]), many)
 
 
 def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
@@ -169,22 +170,31 @@ class _Sizes:
             self.held.pop(0)
         return self._few(self.held[-1][1], node)
 
-    def held_at(self, node: Levels) -> Table | None:
-        """The table at a node; None where it does not fit."""
-        try:
-            return self.table.at(node, other=False)
-        except TooManyError:
-            return None
+    def division(self, low: Levels, high: Levels, needed: float) -> tuple[int, int]:
+        """The column whose next level makes combinations fewest, and its level that makes them so many times fewer.
 
-    def widest(self, low: Levels, high: Levels) -> int:
-        """The column of which the levels between two nodes differ most in how many values they tell apart."""
-        found = []
+        How many times is guessed from the entropy of the levels. Below that level such a column is soon ruled out.
+        """
+        best: tuple[float, int, int] | None = None
         for at, column in enumerate(self.table.quasi):
-            maps, occurring = self.table.hierarchy(column.name).maps, np.flatnonzero(column.present)
-            fine, coarse = (len(np.unique(maps[level[at]][occurring])) for level in (low, high))
-            found.append((low[at] < high[at], fine / coarse))
-        return max(range(len(found)), key=lambda at: found[at])
+            if low[at] == high[at]:
+                continue
+            maps, rows = self.table.hierarchy(column.name).maps, column.value_rows
+            assert rows is not None
+            even = [_even(counted(maps[level], rows)) for level in range(low[at], high[at] + 1)]
+            fewer = [even[0] / many for many in even]
+            step = next((step for step in range(1, len(fewer)) if fewer[step] >= needed), len(fewer) - 1)
+            if best is None or fewer[1] > best[0]:
+                best = fewer[1], at, low[at] + step
+        assert best is not None, "the nodes differ"
+        return best[1:]
 
     def _few(self, roller: Roller, node: Levels) -> bool:
         sizes = roller.sizes(roller.bottom, node)
         return int(sizes[sizes < self.least].sum()) <= self.budget
+
+
+def _even(rows: Ints) -> float:
+    """How many nodes of equal size would be as uncertain as nodes with these rows."""
+    share = rows[rows > 0] / rows.sum()
+    return float(np.exp(-share @ np.log(share)))
