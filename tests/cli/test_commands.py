@@ -535,6 +535,22 @@ def test_profile_prints_text_json_and_a_page(ward: Any, refused: Any) -> None:
     assert "no column" in refused(ward.jali("profile", "patients.csv", "--person", "nobody"))
 
 
+def test_kinds_of_columns_are_told_in_the_shell_as_in_a_job(ward: Any, refused: Any) -> None:
+    """`--types` of profile, init and audit; a first job keeps them; what is no kind or column is refused."""
+    rows = "".join(f"{i % 7 + 1},{'flu' if i % 3 else 'cold'}\n" for i in range(60))
+    (ward.folder / "wards.csv").write_text("ward,disease\n" + rows)
+    plain, told = (json.loads(ward.jali("profile", "wards.csv", "--json", *more).stdout)["columns"][0]["kind"]
+                   for more in ((), ("--types", "ward=text")))  # fmt: skip
+    assert (plain, told) == ("number", "text")
+    written = ward.jali("init", "wards.csv", "--types", "ward=text", "-o", "-").stdout
+    assert tomllib.loads(written)["types"] == {"ward": "text"}
+    audited = ward.jali("audit", "wards.csv", "--quasi", "ward", "--sensitive", "disease", "--types", "ward=text")
+    assert audited.exit_code == 0
+    assert 'did you mean "text"' in refused(ward.jali("init", "wards.csv", "--types", "ward=txt", "-o", "-"))
+    assert "no column" in refused(ward.jali("profile", "wards.csv", "--types", "wart=text"))
+    assert "write zip=text" in refused(ward.jali("profile", "wards.csv", "--types", "ward"))
+
+
 def test_init_to_stdout_and_of_parquet(ward: Any) -> None:
     """`-o -` prints the job; the columns of a Parquet file come from its schema."""
     pq.write_table(pacsv.read_csv("patients.csv"), "patients.parquet")

@@ -13,6 +13,7 @@ import click
 
 from jali.cli import shared
 from jali.cli.shared import PATH, names
+from jali.cli.starting import types_option
 from jali.core.files import put_file
 from jali.errors import InputError
 
@@ -110,13 +111,15 @@ def sample(
 @click.option("--quasi", callback=names, metavar="A,B,…", help="Of a file: what an attacker may know.")
 @click.option("--sensitive", callback=names, metavar="S,…", help="Of a file: what nobody should learn.")
 @click.option("--person", metavar="COLUMN", help="Of a file: whose row it is, where a person has several.")
+@types_option
 @click.option("--public-table", type=PATH, metavar="FILE", help="Judge presence against this public table.")
 @click.option("--job", type=PATH, metavar="JOB.toml", help="The job of a concealed release, which names that table.")
 @click.option("--policy", metavar="NAME", help="Judge it: public, researchers, internal, or a job with [policy].")
 @shared.reading_options
 def audit(
     *, releases: tuple[Path, ...], quasi: list[str] | None, sensitive: list[str] | None, person: str | None,
-    public_table: Path | None, job: Path | None, policy: str | None, as_json: bool, **reading: Any,
+    types: dict[str, Any] | None, public_table: Path | None, job: Path | None, policy: str | None, as_json: bool,
+    **reading: Any,
 ) -> None:  # fmt: skip
     """Say what an attacker can learn.
 
@@ -137,18 +140,20 @@ def audit(
     if beside and (len(releases) > 1 or of_rows):
         raise InputError("presence is judged for one release", do="leave --public-table and --job out")
     if len(releases) > 1:
-        if quasi or sensitive or person:
-            raise InputError("several releases know their columns", do="leave --quasi, --sensitive and --person out")
+        if quasi or sensitive or person or types:
+            do = "leave --quasi, --sensitive, --person and --types out"
+            raise InputError("several releases know their columns", do=do)
         found = jali.audit(list(releases))
     elif not of_rows:
-        if quasi or sensitive or person:
-            raise InputError(f"{release} is no file", do="--quasi, --sensitive and --person are for files of rows")
+        if quasi or sensitive or person or types:
+            do = "--quasi, --sensitive, --person and --types are for files of rows"
+            raise InputError(f"{release} is no file", do=do)
         found = _audited(release, public_table, job, "--public-table", **reading) if beside else jali.audit(release)
     else:
         if not quasi:
             raise InputError(f"to audit the file {release}, name its columns", do="--quasi age,zip --sensitive disease")
         columns: dict[str, Any] = {"quasi": dict.fromkeys(quasi, jali.suppress()), "sensitive": sensitive or []}
-        table = shared.tell_notes(jali.read(release, **columns, person=person, **reading))
+        table = shared.tell_notes(jali.read(release, **columns, person=person, types=types, **reading))
         found, notes = jali.audit(table), table.notes
     if thresholds is None:
         shared.tell(found, as_json=as_json, notes=notes)

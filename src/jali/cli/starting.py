@@ -27,10 +27,27 @@ person_option = click.option(
 )
 
 
+def _kinds(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str] | None:
+    """Kinds of columns from `zip=text,"a, b"=number`."""
+    given = [each.rpartition("=") for each in shared.names(ctx, param, value) or ()]
+    if wrong := [name for name, sign, _ in given if not sign or not name]:
+        raise InputError(
+            f"--types: {len(wrong)} of {len(given)} name no column and kind", do="write zip=text,year=number"
+        )
+    return None if value is None else {name: kind for name, _, kind in given}
+
+
+types_option = click.option(
+    "--types", callback=_kinds, metavar="A=KIND,…",
+    help="Of columns that are not what they look like: number, text, date or boolean.",
+)  # fmt: skip
+
+
 @click.command()
 @click.argument("data", type=PATH, metavar="DATA")
 @click.option("-o", "--output", type=PATH, metavar="FILE.html", help="Write one page instead of text.")
 @person_option
+@types_option
 @shared.overwrite_option
 @shared.printing_options
 @shared.file_options
@@ -73,6 +90,7 @@ def profile(
     help="The job; - is stdout.",
 )
 @person_option
+@types_option
 @shared.file_options
 @shared.overwrite_option
 @shared.quiet_option
@@ -271,6 +289,7 @@ def _types(made: Profile) -> str:
             coded[name] = '"text"  # its value labels'
         elif name in named:
             coded.setdefault(name, f'"{named[name]}"  # codes, of which only some have a label  # check')
+    coded |= {name: f'"{kind}"' for name, kind in made.types.items() if name in named}
     return "" if not coded else "[types]\n" + "".join(f"{quoted(name)} = {said}\n" for name, said in coded.items())
 
 

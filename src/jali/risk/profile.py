@@ -96,6 +96,7 @@ class Profile:
     notes: tuple[str, ...] = ()  # how these were detected
     unread: tuple[str, ...] = ()  # columns that jali cannot publish: lists, bytes, columns without a name
     labelled: tuple[tuple[str, bool], ...] = ()  # columns with value labels, and whether these stand for all codes
+    types: Mapping[str, v.Kind] = field(default_factory=dict)  # as the caller gave them
 
     def of_role(self, role: Role) -> tuple[ColumnProfile, ...]:
         """The columns of a likely role; quasi-identifiers in the order of their rank, others in that of the table."""
@@ -165,9 +166,8 @@ def profile(
     if person is not None and person not in names:
         raise InputError(f'person: no column "{person}" in the table', do=nearest_hidden(person, names))
     made = _Making.of(table, person)
-    unread = tuple(filter(None, table.unnamed))
     return replace(
-        made.profile(show_values=show_values), unread=unread,
+        made.profile(show_values=show_values), unread=tuple(filter(None, table.unnamed)), types=types or {},
         reading=found.reading, notes=found.notes, labelled=found.labelled,
     )  # fmt: skip
 
