@@ -402,6 +402,8 @@ def test_a_count_is_a_float_that_knows_its_bounds() -> None:
     assert (found + 1, round(found), found / 2) == (13.5, 12, 6.25)
     for same in (copy.copy(found), pickle.loads(pickle.dumps(found))):
         assert (same, same.low, same.high, same.assumes) == (12.5, 3, 40, ("a",))
+    assert repr(Count(2.5, low=1.23456, high=4.56711)) == "Count(2.5, low=1.234, high=4.568)"
+    assert repr(Count(0.1, low=0.0123456, high=0.123456)) == "Count(0.1, low=0.0123, high=0.124)"
     rounded = Count(20.499999999999986)
     assert (str(rounded), f"{rounded}", float(rounded)) == ("20.5", "20.5", 20.499999999999986)
     assert Count(3).exact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -49,7 +50,7 @@ class Count(float):
         return self.low == self.high
 
     def __repr__(self) -> str:
-        return f"Count({short(self)}, low={short(self.low)}, high={short(self.high)})"
+        return f"Count({short(self)}, low={_bound(self.low, ROUND_FLOOR)}, high={_bound(self.high, ROUND_CEILING)})"
 
     def __str__(self) -> str:
         return short(self)
@@ -70,6 +71,14 @@ def short(number: float) -> str:
     if number == int(number) or (abs(rounded) >= 1 and rounded == int(rounded)):
         return str(int(rounded))
     return f"{float(number):.3g}" if abs(rounded) < 1 else str(rounded)
+
+
+def _bound(number: float, rounding: str) -> str:
+    """A bound as people write it, rounded outward, so that it stays one; beyond 15 digits are errors of adding."""
+    if not math.isfinite(number):
+        return short(number)
+    exact = Decimal(f"{number:.15g}")
+    return short(float(exact.quantize(Decimal(1).scaleb(min(-3, exact.adjusted() - 2)), rounding)))
 
 
 @runtime_checkable
