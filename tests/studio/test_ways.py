@@ -281,6 +281,27 @@ def test_a_wide_table_can_be_searched(start: Callable[..., Started], tmp_path: P
     assert page.count('data-own="lab') == 30
 
 
+def test_a_hierarchy_of_too_many_values_shows_its_levels_and_says_so() -> None:
+    """The tree begins above the values; nothing that would be refused is offered."""
+    from jali.studio.views.hierarchies import _files, _levels
+    from jali.studio.views.tree import beside
+
+    def level(labels: list[str], people: list[int], parents: list[int], nodes: int) -> dict[str, Any]:
+        return {"labels": labels, "people": people, "parents": parents, "nodes": nodes, "smallest": 1, "empty": 0}
+
+    levels = [level([], [], [], 130_000), level(["1*", "2*"], [60_000, 70_000], [0, 0], 2),
+              level(["*"], [130_000], [], 1)]  # fmt: skip
+    found = {"levels": levels, "people": 130_000, "made_by": "", "note": ""}
+    drawn = beside(0, "code", found, {"level": "0", "node": "1"}, preview=True)
+    assert "code has too many values to list" in drawn
+    assert "A node of level 1: 70,000 people" in drawn
+    assert "<form" not in drawn
+    told = _levels("code", found, True) + _files("code", large=True)
+    assert "too many to list" in told
+    assert "Add one above" not in told
+    assert "data-export" not in told
+
+
 def test_every_promise_of_a_job_can_be_chosen() -> None:
     """But that of conceal, which is the method's own."""
     from jali.principles.base import from_dict, known_principles
