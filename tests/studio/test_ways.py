@@ -199,6 +199,27 @@ def test_a_policy_has_thresholds_of_ones_own(studio: Started, people: Path) -> N
     assert client.act("promises", "policy", value="nobody")[0] == 422
 
 
+def test_what_the_policy_asks_for_is_promised_with_one_press(studio: Started, people: Path) -> None:
+    """The promises that the verdict names stand in the job, and the release that is made again meets them."""
+    client = studio.client().enter()
+    client.view("data")
+    assert client.act("decide", "meet")[0] == 422
+    for at in range(len(kept_job(people)["principles"]) - 1, -1, -1):
+        assert client.act("promises", "remove", at=at)[0] == 200
+    assert client.act("promises", "add", name="KAnonymity")[0] == 200
+    assert client.act("promises", "change", at=0, key="k", value="2")[0] == 200
+    assert client.act("promises", "method", value="partition")[0] == 200
+    assert client.act("decide", "make")[0] == 200
+    page = client.view("decide", until="asked-for")
+    assert "Every person shares the quasi-identifiers with at least 10 others" in page
+    assert client.act("decide", "meet")[0] == 200
+    asked = kept_job(people)["principles"]
+    assert {"name": "KAnonymity", "k": 11} in asked
+    assert {"name": "FrequencyDiversity", "l": 2, "sensitive": "disease"} in asked
+    assert {"name": "KAnonymity", "k": 2} not in asked
+    assert 'id="meet"' not in client.view("decide", until="The rest of the report")
+
+
 def test_who_is_in_the_table_can_be_hidden(start: Callable[..., Started], people: Path) -> None:
     """Among the people of another table, which is looked at first; the promises come back with another method."""
     lines = [line.split(",") for line in people.read_text().splitlines()[1:]]
