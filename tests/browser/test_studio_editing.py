@@ -132,6 +132,7 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     page.settled()
     page.press("#transparent")
     page.until(lambda: "cannot be proved" not in page.text_of("#method-of"))
+    page.press("#presence summary")
     page.look("promises-kept", axe)
     step(page, "decide")
     page.press("#make")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali.errors import InputError
+from jali.principles.base import exact
 from jali.principles.counts import dense
 from jali.risk.attacks.scene import Attack
 from jali.risk.audit.audit import figures
@@ -98,6 +99,23 @@ def test_risk_and_belief_are_those_of_the_audit(audit: Any) -> None:
         assert met.outcome == "met"
         assert missed.outcome in ("missed", "grave")
         assert missed.do
+
+
+def parameters(promise: Any) -> list[Any]:
+    """A promise with its numbers as exact ones, however they were written."""
+    own = [getattr(promise, field.name) for field in dataclasses.fields(promise)]
+    return [type(promise), *(exact("", one) if isinstance(one, (int, float, Fraction)) else one for one in own)]
+
+
+@given(audits(), policies())
+def test_promises_that_are_asked_for_are_those_that_the_verdict_names(audit: Any, policy: Policy) -> None:
+    """As principles and as text for the data team they are the same; no promise meets a limit of nothing."""
+    found = verdict(policy, audit)
+    known = {name: getattr(jali, name) for name in ("KAnonymity", "FrequencyDiversity", "Safety")}
+    named = [one.how for one in found.drivers if one.how.startswith(tuple(known)) and one.outcome != "not judged"
+             and one.most and not one.threshold.startswith("exposed")]  # fmt: skip
+    wanted = [eval(text, known) for text in named]
+    assert list(map(parameters, found.asked)) == list(map(parameters, wanted))
 
 
 @given(audits(), policies(), st.booleans())

@@ -199,6 +199,27 @@ def test_a_policy_has_thresholds_of_ones_own(studio: Started, people: Path) -> N
     assert client.act("promises", "policy", value="nobody")[0] == 422
 
 
+def test_what_the_policy_asks_for_is_promised_with_one_press(studio: Started, people: Path) -> None:
+    """The promises that the verdict names stand in the job, and the release that is made again meets them."""
+    client = studio.client().enter()
+    client.view("data")
+    assert client.act("decide", "meet")[0] == 422
+    for at in range(len(kept_job(people)["principles"]) - 1, -1, -1):
+        assert client.act("promises", "remove", at=at)[0] == 200
+    assert client.act("promises", "add", name="KAnonymity")[0] == 200
+    assert client.act("promises", "change", at=0, key="k", value="2")[0] == 200
+    assert client.act("promises", "method", value="partition")[0] == 200
+    assert client.act("decide", "make")[0] == 200
+    page = client.view("decide", until="asked-for")
+    assert "Every person shares the quasi-identifiers with at least 10 others" in page
+    assert client.act("decide", "meet")[0] == 200
+    asked = kept_job(people)["principles"]
+    assert {"name": "KAnonymity", "k": 11} in asked
+    assert {"name": "FrequencyDiversity", "l": 2, "sensitive": "disease"} in asked
+    assert {"name": "KAnonymity", "k": 2} not in asked
+    assert 'id="meet"' not in client.view("decide", until="The rest of the report")
+
+
 def test_who_is_in_the_table_can_be_hidden(start: Callable[..., Started], people: Path) -> None:
     """Among the people of another table, which is looked at first; the promises come back with another method."""
     lines = [line.split(",") for line in people.read_text().splitlines()[1:]]
@@ -279,6 +300,27 @@ def test_a_wide_table_can_be_searched(start: Callable[..., Started], tmp_path: P
     page = start("wide.csv").client().enter().view("data", until='id="role-29"')
     assert 'data-narrows="columns"' in page
     assert page.count('data-own="lab') == 30
+
+
+def test_a_hierarchy_of_too_many_values_shows_its_levels_and_says_so() -> None:
+    """The tree begins above the values; nothing that would be refused is offered."""
+    from jali.studio.views.hierarchies import _files, _levels
+    from jali.studio.views.tree import beside
+
+    def level(labels: list[str], people: list[int], parents: list[int], nodes: int) -> dict[str, Any]:
+        return {"labels": labels, "people": people, "parents": parents, "nodes": nodes, "smallest": 1, "empty": 0}
+
+    levels = [level([], [], [], 130_000), level(["1*", "2*"], [60_000, 70_000], [0, 0], 2),
+              level(["*"], [130_000], [], 1)]  # fmt: skip
+    found = {"levels": levels, "people": 130_000, "made_by": "", "note": ""}
+    drawn = beside(0, "code", found, {"level": "0", "node": "1"}, preview=True)
+    assert "code has too many values to list" in drawn
+    assert "A node of level 1: 70,000 people" in drawn
+    assert "<form" not in drawn
+    told = _levels("code", found, True) + _files("code", large=True)
+    assert "too many to list" in told
+    assert "Add one above" not in told
+    assert "data-export" not in told
 
 
 def test_every_promise_of_a_job_can_be_chosen() -> None:

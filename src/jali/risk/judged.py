@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 from jali.core.text import element, html_table, joined, lines_of, listed
+from jali.principles import FrequencyDiversity, KAnonymity, Safety
+from jali.principles.base import Principle
 from jali.risk.audit.figures import NEARLY
 from jali.risk.policy import Policy
 
@@ -175,6 +178,22 @@ class Verdict:
         """The flags that need a change of their own: what others ask for is not enough."""
         left = tuple(one for one in self.drivers if one.do and not self.follows(one))
         return Verdict(self.policy, left).flags
+
+    @property
+    def asked(self) -> tuple[Principle, ...]:
+        """The promises that would have thresholds met which are not; those that `how` names, as principles."""
+        found: list[Principle] = []
+        for one in self.drivers:
+            if not one.how or not one.most or one.outcome == "not judged":
+                continue
+            match one.threshold:
+                case "highest_risk":
+                    found.append(KAnonymity(math.ceil(1 / one.most)))
+                case "largest_belief":
+                    found.append(FrequencyDiversity(1 / one.most, sensitive=one.column))
+                case "disclosure":
+                    found.append(Safety(one.most, self.policy.facts, sensitive=one.column))
+        return tuple(found)
 
     def follows(self, judged: Judged) -> bool:
         """Whether a threshold is met too once the others are: a promise that one asks for is enough for both."""

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -144,6 +145,7 @@ def work(pipe: Connection, desk: Desk, stopped: Any, lanes: Mapping[str, Lane]) 
             own.number, name, arguments = queue.get()
             own.last = 0.0
             send(own.number, *_outcome(lambda: TASKS[name](desk, **arguments)))  # noqa: B023 (called at once)
+            _give_back()
 
     desk.tell = tell
     queues: dict[str, SimpleQueue[Any]] = {lane: SimpleQueue() for lane in get_args(Lane)}
@@ -156,6 +158,17 @@ def work(pipe: Connection, desk: Desk, stopped: Any, lanes: Mapping[str, Lane]) 
             queues[lanes[name]].put((number, name, arguments))
     except (EOFError, OSError):
         os._exit(0)
+
+
+def _give_back() -> None:
+    """Give memory that a task has freed back to the system: the allocators would keep it for the next one."""
+    import ctypes
+
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError, TypeError):  # which other systems than Linux have not
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _outcome(task: Callable[[], Any]) -> tuple[str, Any]:

@@ -225,7 +225,10 @@ def _summary(session: Session, made: Mapping[str, Any], notes: list[str]) -> Htm
         parts.append(element("p", f"{session.opened.data.name} {told}", class_="flag soft", id="stale"))
     doubtful = [c["name"] for c in made["columns"] if not c["sure"]]
     if doubtful:
-        parts.append(element("p", f"Worth a look, since jali is not sure: {listed(doubtful)}.", class_="flag soft"))
+        more = len(doubtful) - FEW
+        some = f"{', '.join(doubtful[:FEW])} and {more} more; search for “check” below"
+        told = some if more > 0 else listed(doubtful)
+        parts.append(element("p", f"Worth a look, since jali is not sure: {told}.", class_="flag soft"))
     if notes:
         parts.append(element("details", element("summary", "How the file was read"),
                              bullets([sentence(text) for text in notes]), id="notes"))  # fmt: skip

@@ -15,6 +15,7 @@ from jali.risk.policy import ALGORITHM
 from jali.studio.state import Document, roles_in, toml_of
 from jali.studio.views import policy
 from jali.studio.views.look import promise
+from jali.studio.views.method import HIDES, no_proof
 from jali.studio.views.policy import judged
 from jali.studio.views.view import View, acting, button, entry, head, page_part, tick_box, waiting
 
@@ -42,7 +43,7 @@ def _material(desk: Desk, document: Document, *, algorithm: bool) -> Material:
     def made() -> Material:
         desk.say("Reading the table")
         table = desk.table(document)
-        beside = job.public() if job.method == "conceal" else None
+        beside = job.public() if job.method == HIDES else None
         desk.say("Searching for the release")
         return Material(desk.release(document), table, beside, attacked=algorithm)
 
@@ -75,6 +76,7 @@ def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str,
     told: dict[str, Any] = {
         "verdict": joined(first), "report": "", "decision": material.verdict.decision,
         "notes": [*_notes(material), *release.notes], "figures": figures, "open": known and not algorithm,
+        "asked": _possible(document, [one.to_dict() for one in material.verdict.asked]),
         "judged": every, "reaches": {name: percent(share) for name, share in reached.items()},
     }  # fmt: skip
     desk.part(told)  # the verdict does not wait for the pictures
@@ -85,6 +87,15 @@ def decide(desk: Desk, document: Document, algorithm: bool = False) -> dict[str,
         with desk.drawing:
             parts.append(make(material).html())
     return told | {"report": joined(parts)}
+
+
+def _possible(document: Document, asked: list[Document]) -> list[Document]:
+    """The promises that the method of a job can make: conceal makes none, a transparent one those with a proof."""
+    method = str(document.get("method", "generalize"))
+    if method == HIDES:
+        return []
+    proved = document.get(method, {}).get("transparent") is True
+    return [one for one in asked if not proved or not no_proof(document | {"principles": [one]}, method)]
 
 
 def _notes(material: Material) -> tuple[str, ...]:
@@ -165,6 +176,19 @@ def make(session: Session, *, algorithm: bool = False) -> None:
     session.again("decide", document=session.job, algorithm=algorithm)
 
 
+def meet(session: Session) -> None:
+    """Promise what the policy asks for in place of what is promised too weakly, and make the release again."""
+    run, job = judged(session, session.job), session.job
+    promises = job.get("principles", [])
+    for asked in [] if run is None or run.result is None else run.result["asked"]:
+        about = asked["name"], asked.get("sensitive")
+        promises = [*(one for one in promises if (one["name"], one.get("sensitive")) != about), asked]
+    if promises == job.get("principles", []):
+        raise InputError("the policy asks for no other promise", do="see what can be done below the verdict")
+    session.record("promise what the policy asks for", job | {"principles": promises})
+    make(session)
+
+
 def save_all(
     session: Session, *, release: str, report: str, job: str, decision: str, by: str, replace: bool = False
 ) -> None:
@@ -216,10 +240,20 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
         parts.append(element("div", element("p", told), element("p", try_it), class_="quiet", id="open"))
     rest = element("div", Html(found["report"]), class_="report") if found["report"] else (
         element("p", "Its pictures are being drawn …", class_="quiet", aria_busy="true"))  # fmt: skip
+    if found["asked"]:
+        parts.append(_asked(found["asked"]))
     more = element("details", element("summary", "The rest of the report"), rest, id="rest")
     notes = [element("details", element("summary", "Notes"), bullets([sentence(n) for n in found["notes"]]),
                      id="notes")] if found["notes"] else []  # fmt: skip
     return page_part(joined([*parts, verdict, *notes, more, _form(session, found["decision"])]))
+
+
+def _asked(promises: list[Any]) -> Html:
+    """The promises that the policy asks for, which one press makes."""
+    press = button("Promise this, and make the release again", "meet", kind="first", id_="meet")
+    told = element("p", "Promises that would meet what is missed:")
+    lines = bullets([sentence(promise(one)) for one in promises])
+    return element("div", told, lines, element("p", press), id="asked-for")
 
 
 def _job(session: Session) -> Html:
@@ -234,7 +268,7 @@ def _job(session: Session) -> Html:
     }
     rows = [(label, ", ".join(names)) for label, names in by_role.items() if names]
     said = [sentence(promise(one)) for one in job.get("principles", ())]
-    if job.get("method") == "conceal":
+    if job.get("method") == HIDES:
         said = [f"Everybody of {job['conceal']['public']} is in the table with a probability of "
                 f"{job['conceal']['low']} to {job['conceal']['high']}."]  # fmt: skip
     rows += [("Promises", joined(element("div", one) for one in said) if said else "none yet")]
@@ -284,6 +318,6 @@ def _saved(session: Session) -> Html | None:
 
 VIEW = View(
     "decide", "Decide and publish", render,
-    actions={"make": make, "save": save_all, **policy.ACTIONS},
+    actions={"make": make, "meet": meet, "save": save_all, **policy.ACTIONS},
     tasks={"decide": ("long", decide), "save": ("long", save)},
 )  # fmt: skip

@@ -225,9 +225,10 @@ def render(session: Session, query: Mapping[str, str]) -> Html:
     run = _run(session, column, given)
     if run.result is None:
         return joined([*parts, waiting(run, "Making the hierarchy …")])
-    preview = given != known[column]
+    large = not run.result["levels"][0]["labels"]
+    preview = given != known[column] or large  # neither can be edited here
     tree = beside(at, column, run.result, query, preview=preview)
-    return page_part(joined([*parts, _levels(column, run.result, preview), tree, _files(column)]))
+    return page_part(joined([*parts, _levels(column, run.result, preview), tree, _files(column, large=large)]))
 
 
 def _kind(given: Any) -> str:
@@ -287,7 +288,8 @@ def _levels(column: str, found: Mapping[str, Any], preview: bool) -> Html:
     rows: list[tuple[object, ...]] = []
     for at, level in enumerate(found["levels"]):
         some = ", ".join(clipped(label_shown(label), 24) for label in level["labels"][:4])
-        some += f" and {level['nodes'] - 4:,} more" if level["nodes"] > 4 else ""
+        some = some if level["labels"] else "too many to list"
+        some += f" and {level['nodes'] - 4:,} more" if level["nodes"] > 4 and level["labels"] else ""
         tools = []
         if not preview and at < top:
             tools.append(button("Add one above", "add_level", kind="plain", id_=f"above-{at}", column=column, level=at))
@@ -305,11 +307,12 @@ def _levels(column: str, found: Mapping[str, Any], preview: bool) -> Html:
     return element("section", element("h2", "Levels"), table, made if found["made_by"] else "", id="levels")
 
 
-def _files(column: str) -> Html:
+def _files(column: str, *, large: bool) -> Html:
     """A hierarchy as a file: one row per value, one column per level."""
     chosen = element("input", type="file", id="import", accept=".csv,.txt,text/csv", data_import=column)
     take = element("label", element("span", "Import a hierarchy", class_="label"), chosen, class_="entry")
     give = element("button", "Export it", type="button", class_="button", id="export", data_export=column)
+    give = element("code", "jali hierarchy job.toml COLUMN -o FILE") if large else give
     said = "ARX reads and writes the same form: a row for each value, a column for each level, no header."
     return element("section", element("h2", "As a file"), element("p", said, class_="quiet"),
                    element("div", take, element("p", give), class_="fields"), id="files")  # fmt: skip

@@ -154,7 +154,7 @@ def section(session: Session) -> Html:
     box = option_field(TRANSPARENT, "transparent", forms["transparent"], own.get("transparent"), id_="transparent",
                        **acting("option", key="transparent"))  # fmt: skip
     parts: list[object] = [chosen, box, element("p", WHY_TRANSPARENT, class_="hint")]
-    against = _no_proof(job, method) if own.get("transparent") else ""
+    against = no_proof(job, method) if own.get("transparent") else ""
     if against:
         parts.append(element("p", element("b", "✕ This cannot be proved: "), f"{against}.", class_="flag"))
     function = getattr(jali, METHODS[method])
@@ -172,7 +172,7 @@ def _choices(function: Any, key: str) -> tuple[str, ...]:
     return ("", *get_args(hint)) if get_origin(hint) is Literal else ()
 
 
-def _no_proof(job: Mapping[str, Any], method: str) -> str:
+def no_proof(job: Mapping[str, Any], method: str) -> str:
     """Why a transparent release of this job is refused; nothing where it has a proof."""
     from jali.principles.base import from_dict
     from jali.publish.transparent import answer, require_mixing

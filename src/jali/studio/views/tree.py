@@ -47,7 +47,6 @@ def beside(at: int, column: str, found: Mapping[str, Any], query: Mapping[str, s
     if left_out:
         found = {**found, "levels": found["levels"][left_out:]}
         large = [_too_large(column, left_out)]
-        preview = True  # the rows of a file are needed to edit it
     levels = found["levels"]
     level = chosen_number(query, "level", len(levels)) if "level" in query else len(levels) - 1
     node = chosen_number(query, "node", levels[level]["nodes"])
