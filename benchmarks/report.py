@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,12 +17,12 @@ from benchmarks.table import show, timed
 ROWS = 1_000_000
 ROOT = Path(__file__).parents[1]
 
-METHODS = {
-    "generalized": ("generalize", "suppress = 0.05", [("KAnonymity", "k = 10")]),
-    "partitioned": ("partition", "", [("KAnonymity", "k = 10")]),
-    "buckets": ("anatomize", "", [("FrequencyDiversity", "l = 3")]),
-    "ANGEL": ("angelize", "", [("KAnonymity", "k = 10"), ("FrequencyDiversity", "l = 3")]),
-    "marginals": ("marginals", "", [("KAnonymity", "k = 10"), ("EntropyDiversity", "l = 2")]),
+METHODS: dict[str, tuple[str, dict[str, Any], list[tuple[str, str]]]] = {
+    "generalized": ("generalize", {"suppress": 0.05}, [("KAnonymity", "k = 10")]),
+    "partitioned": ("partition", {}, [("KAnonymity", "k = 10")]),
+    "buckets": ("anatomize", {}, [("FrequencyDiversity", "l = 3")]),
+    "ANGEL": ("angelize", {}, [("KAnonymity", "k = 10"), ("FrequencyDiversity", "l = 3")]),
+    "marginals": ("marginals", {"attacker": "marginals"}, [("KAnonymity", "k = 10"), ("EntropyDiversity", "l = 2")]),
 }
 """The verb, its options and its promises, as a job spells them."""
 METHOD = {"angelize": "angel"}
@@ -36,10 +37,9 @@ def run() -> None:
     small = jali.datasets.census(rows=2_000, seed=0)
     jali.report(jali.generalize(small, [jali.KAnonymity(5)]), small)  # compiled and imported before the clock starts
     found, shell = [], []
-    for name, (verb, _, promises) in METHODS.items():
+    for name, (verb, options, promises) in METHODS.items():
         table = jali.datasets.census(rows=ROWS, seed=0, quasi=FEWER if verb == "marginals" else None)
         asked = [getattr(jali, kind)(int(parameter.split()[-1])) for kind, parameter in promises]
-        options = {"suppress": 0.05} if verb == "generalize" else {}
         search, release = timed(lambda: getattr(jali, verb)(table, asked, **options))  # noqa: B023 - called at once
         public, page = _both(lambda: jali.report(release))  # noqa: B023
         private, _ = _both(lambda: jali.report(release, table))  # noqa: B023
@@ -69,7 +69,8 @@ def _from_shell(table: Any, name: str) -> list[float]:
     job += f'method = "{METHOD.get(verb, verb)}"\n[quasi]\n{quasi}[sensitive]\noccupation = true\n'
     with tempfile.TemporaryDirectory() as folder:
         csv.write_csv(table.frame("arrow"), Path(folder) / "people.csv")
-        (Path(folder) / "job.toml").write_text(f"{job}{asked}{f'[{verb}]{chr(10)}{options}' if options else ''}")
+        own = "".join(f"{key} = {json.dumps(value)}\n" for key, value in options.items())
+        (Path(folder) / "job.toml").write_text(f"{job}{asked}" + (f"[{verb}]\n{own}" if own else ""))
         calls = ["publish job.toml", "report out --public -o a.html", "report out --job job.toml -o b.html"]
         return [seconds for call in calls for seconds in _spent(call.split(), folder)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,3 +270,24 @@ def test_what_the_groups_alone_decide_is_never_less_than_the_attack_exposes(meth
             assert tried.threshold == alone.threshold == f"exposed.{name}"
             if alone.outcome != "not judged":
                 assert tried.excess <= alone.excess + 1e-12
+
+
+@pytest.mark.parametrize("method", ["generalize", "partition", "anatomize", "angelize"])
+def test_the_files_alone_are_enough_to_judge_what_diverse_groups_expose(method: str, tmp_path: Path) -> None:
+    """Nobody is exposed by any attack, without the original; so the page of a pipeline needs none."""
+    table = jali.datasets.census(rows=600, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
+    options = {"k": 11} if method == "angelize" else {}
+    release = getattr(jali, method)(table, [jali.FrequencyDiversity(3)], **options)
+    folder = release.save(tmp_path / method)
+    found = {one.threshold: one for one in jali.report(folder, policy="researchers").verdict.judged}
+    for name in EXPOSING:
+        assert (found[f"exposed.{name}"].outcome, found[f"exposed.{name}"].found) == ("met", "0\u00a0%")
+
+
+def test_the_files_of_marginals_leave_linkage_open_and_say_what_to_do() -> None:
+    """Who knows everybody's quasi-identifiers may combine them: only the original shows what follows."""
+    table = jali.datasets.census(rows=600, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
+    release = jali.marginals(table, [jali.KAnonymity(5), jali.EntropyDiversity(3)])
+    found = {one.threshold: one for one in jali.report(release).verdict.judged}
+    assert [found[f"exposed.{name}"].outcome for name in EXPOSING] == ["met", "met", "not judged"]
+    assert "compare with the original" in found["exposed.linkage"].do

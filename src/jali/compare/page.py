@@ -10,7 +10,7 @@ from jali.compare.methods import METHODS, Met
 from jali.compare.points import Point
 from jali.core.charts import MARKERS, Picture, require_plots
 from jali.core.sketch import COLOURS, marked
-from jali.core.text import Html, document, element, html_table, joined, listed, paragraphs, sentence
+from jali.core.text import Html, document, element, html_table, joined, listed, notebook, paragraphs, sentence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -188,7 +188,7 @@ def page(frontier: Frontier) -> str:
 
 def shown(frontier: Frontier) -> Html:
     """What a notebook shows: the same, marked as confidential too."""
-    return joined([element("p", element("b", MARK)), inside(frontier)])
+    return notebook(element("p", element("b", MARK)), inside(frontier))
 
 
 def inside(frontier: Frontier) -> Html:

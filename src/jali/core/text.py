@@ -89,6 +89,19 @@ def joined(parts: Iterable[object]) -> Html:
     return Html("\n".join(map(escaped, parts)))
 
 
+_NOTEBOOK = Html(
+    "<style>.jali table{border-collapse:collapse;margin:.4em 0 1em}.jali caption{text-align:left;font-weight:600;"
+    "padding:.2em 0}.jali th,.jali td{text-align:left;vertical-align:top;padding:.2em 1em .2em 0;"
+    "border-bottom:1px solid #8885;font-weight:normal}.jali thead th{font-weight:600;border-bottom:2px solid #8889}"
+    ".jali .n{text-align:right}.jali p{margin:.3em 0}</style>"
+)
+
+
+def notebook(*parts: object) -> Html:
+    """What a notebook shows: tables as pages have them, in the colours of the notebook."""
+    return element("div", _NOTEBOOK, "\n", joined(parts), "\n", class_="jali")
+
+
 LONG = 15
 """A table of more rows can be searched and sorted where the page's script runs."""
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, counted, sorted_by
 from jali.core.files import content, put_content
 from jali.core.formats import any_length
-from jali.core.text import html_table, tree_text
+from jali.core.text import html_table, notebook, tree_text
 from jali.encoding import values as v
 from jali.errors import HierarchyError, InputError, path_of
 
@@ -216,7 +216,7 @@ class Hierarchy:
             labels = ["missing" if label is None else label for label in nodes.texts()[:SHOWN]]
             more = f" and {len(nodes) - SHOWN:,} more" if len(nodes) > SHOWN else ""
             rows.append((level, f"{len(nodes):,}", ", ".join(labels) + more))
-        return html_table(("Level", "Values", "Labels"), rows, caption=repr(self), numbers=(0, 1))
+        return notebook(html_table(("Level", "Values", "Labels"), rows, caption=repr(self), numbers=(0, 1)))
 
     def __repr__(self) -> str:
         sizes = " → ".join(f"{len(level):,}" for level in self.levels)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
-from jali.core.text import element, html_table, joined
+from jali.core.text import element, html_table, notebook
 from jali.encoding import values as v
 from jali.encoding.frequencies import Frequencies, entries
 from jali.encoding.hierarchy import ROOT, Hierarchy
@@ -356,7 +356,7 @@ class Table:
         caption = f"Table of {self.rows:,} rows about {self.people:,} people"
         rest = repr(self).splitlines()[1 + len(self.columns) :]
         table = html_table(header, rows, caption=caption, numbers=(3,), named=True)
-        return joined([table, *(element("p", line.strip()) for line in rest)])
+        return notebook(table, *(element("p", line.strip()) for line in rest))
 
 
 def _frequencies(table: Table) -> Frequencies:

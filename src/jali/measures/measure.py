@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, combine
-from jali.core.text import html_table, lines_of
+from jali.core.text import html_table, lines_of, notebook
 from jali.cover.cover import Cover
 from jali.encoding import values as v
 from jali.encoding.table import Column, Domain, Table
@@ -127,7 +127,7 @@ class Measures:
     def _repr_html_(self) -> str:
         rows = [(name.strip(), text, MEANS.get(name.strip(), "")) for name, text in self.lines()]
         caption = "What an analyst keeps and loses"
-        return html_table(("Measure", "Value", "What it is"), rows, caption=caption, numbers=(1,), named=True)
+        return notebook(html_table(("Measure", "Value", "What it is"), rows, caption=caption, numbers=(1,), named=True))
 
 
 def _shown(number: float | None, form: str, absent: str = "not defined") -> str:

@@ -16,7 +16,7 @@ from jali._version import __version__
 from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.formats import formula_columns, to_native
 from jali.core.rows import Rows
-from jali.core.text import html_outline, html_table, joined
+from jali.core.text import html_outline, html_table, notebook
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
@@ -401,11 +401,11 @@ class Release(ABC):
     def _repr_html_(self) -> str:
         """What `print` shows, and the first rows of each table."""
         parts: list[object] = [html_outline(repr(self))]
-        for name, table in self.tables.items():
-            first = table.slice(0, SHOWN_ROWS).to_pylist()
+        for name, own in self.counted_tables.items():
+            first = own.first(SHOWN_ROWS).to_pylist()
             rows = [["" if c is None else cut(c) if isinstance(c, str) else c for c in row.values()] for row in first]
-            parts.append(html_table(table.column_names, rows, caption=f"Table “{name}”, its first rows"))
-        return joined(parts)
+            parts.append(html_table(own.names, rows, caption=f"Table “{name}”, its first rows"))
+        return notebook(*parts)
 
     def check_written(self, place: str | Path, read: Reading) -> None:
         """Read what was written back: it must say what this release says, and keep every promise by itself."""

@@ -39,8 +39,9 @@ def largest(m: Material) -> list[str]:
     texts = texts if named else []
     worst = max(m.audit.sensitive, key=lambda s: s.largest_share, default=None)
     rest = [*(exposures(m) or ([] if worst is None else [_surest(m, worst.column, worst.largest_share)]))]
-    if m.audit.k == 1:
-        rest.append("some people look like nobody else: who looks for one of them finds the right row for certain")
+    if m.audit.k == 1:  # nothing is surer than this
+        rest.insert(0, f"{_alone(m.audit)} like nobody else: anyone who looks for one of them finds the right row for "
+                    "certain")  # fmt: skip
     elif m.audit.k:
         rest.append(f"people who look alike are at least {m.audit.k:,}: who looks for one of them finds the right row "
                     f"with a probability of {percent(1 / m.audit.k)} at the most")  # fmt: skip
@@ -50,6 +51,15 @@ def largest(m: Material) -> list[str]:
                     "published as they are")  # fmt: skip
     told = [sentence(text) for text in rest]
     return [*map(sentence, texts), f"Only once {named} is left out: {' '.join(told)}"] if named else told
+
+
+def _alone(audit: Audit) -> str:
+    """The people who look like nobody else, counted where the audit knows the number."""
+    share = audit.below.get(2)
+    if not share:
+        return "some people look"
+    people = max(round(share * audit.people), 1)
+    return f"{many(people, 'person', 'people')} ({percent(share)}) {'looks' if people == 1 else 'look'}"
 
 
 def exposures(m: Material) -> list[str]:
@@ -259,6 +269,8 @@ def _lost_columns(m: Material) -> Iterator[Lost]:
 def _blurred(m: Material, name: str, share: float) -> str:
     """How much of a quasi-identifier is hidden, in words: `share` is the mean share of its values in a cell."""
     own = [column for column in m.release.columns if column.name == name]
+    if share >= 1 - 1e-9 and len(own) == 1 and str(own[0].labels[0].as_py()).startswith("{"):
+        return GONE  # a set of all values
     if len(own) == 1 and len(own[0].labels) == 1 and own[0].labels[0].as_py() not in (ROOT, None):
         return f"the same {cut(str(own[0].labels[0].as_py()))} in every row"
     if share >= 1 - 1e-9:

@@ -94,7 +94,8 @@ def _for_everybody(m: Material) -> str:
     missed = [one.name for one in judged if one.outcome in ("missed", "grave")]
     unknown = [one.name for one in judged if one.outcome == "not judged"]
     if not missed and not unknown:
-        return f"it also meets all {len(judged)} thresholds for the public"
+        return (f"it also meets all {len(judged)} thresholds for the public: before it goes there, have a page made "
+                "with the policy “public”")  # fmt: skip
     parts = [f"it misses {len(missed)} of {len(judged)} thresholds ({_few(missed)})"] if missed else []
     parts += [f"{len(unknown)} of {len(judged)} thresholds could not be judged ({_few(unknown)})"] if unknown else []
     return f"for the public {listed(parts)}"

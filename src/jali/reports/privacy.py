@@ -26,6 +26,7 @@ from jali.core.text import (
 from jali.encoding import values as v
 from jali.encoding.hierarchy import ROOT
 from jali.principles.counts import Cells, Counts
+from jali.releases.display import OTHERS
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
@@ -256,7 +257,8 @@ def _cell(m: Material, name: str, label: object) -> str:
     node = column.labels.to_pylist().index(label)
     if int(sets.size[node]) == len(sets.values):  # it tells nothing apart
         return f"any {name}"
-    if column.distributions is None:
+    named = text.startswith("{") and OTHERS not in text and "…" not in text
+    if column.distributions is None and not named:
         return shown
     members = sets.values.take(pa.array(np.sort(sets.member[sets.start[node] : sets.start[node + 1]])))
     texts = [str(text) for text in v.texts(members).to_pylist()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from jali.core.text import element, html_table, joined, lines_of, listed
+from jali.core.text import element, html_table, lines_of, listed, notebook
 from jali.principles import FrequencyDiversity, KAnonymity, Safety
 from jali.principles.base import Principle
 from jali.risk.audit.figures import NEARLY
@@ -230,6 +230,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         rows = [(one.name, one.limit, one.found, one.void or one.outcome) for one in self.judged]
-        table = html_table(("Threshold", "At most", "Found", "Judged"), rows, caption=self.sentence, named=True)
+        caption = ": ".join(filter(None, (self.sentence, self.audience)))
+        table = html_table(("Threshold", "At most", "Found", "Judged"), rows, caption=caption, named=True)
         told = [f"Not judged: {text}" for text in self.assumes] + [f"To do: {text}" for text in self.steps]
-        return joined([table, *(element("p", text) for text in told)])
+        return notebook(table, *(element("p", text) for text in told))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jali.core import text as html
 from jali.core.files import put_content
 from jali.core.text import Html, Section, aligned, bullets, document, element, html_table, joined, listed, percent
 from jali.encoding import values as v
@@ -136,7 +137,7 @@ class Profile:
         return target
 
     def _repr_html_(self) -> str:
-        return joined(section.body for section in _sections(self))
+        return html.notebook(*(section.body for section in _sections(self)))
 
     def __repr__(self) -> str:
         return "\n\n".join(f"{title}\n{body}" if title else body for title, body in _parts(self))
@@ -417,4 +418,5 @@ def _page(made: Profile) -> Html:
         element("p", "Confidential: computed from the original table, for its holder alone.", class_="mark"),
         element("dl", *told, class_="glance"),
     ]
-    return joined([*head, *(section.html() for section in _sections(made))])
+    main = element("main", "\n", joined(section.html() for section in _sections(made)), "\n")
+    return joined([element("header", "\n", joined(head), "\n"), main])

@@ -128,7 +128,7 @@ def _risks(policy: Policy, audit: Audit) -> Iterator[Judged]:
         how = f"KAnonymity({need})"
         do = f"rebuild it with groups of at least {need} people, now the smallest has {audit.k}: {how}"
         if audit.smallest_bucket is not None:
-            how = f"publish it with angelize and k = {need}, or with partition and {how}"
+            how = _alike(policy, audit)
             do = f"{AS_THEY_ARE}: {how}"
         yield from _limited("highest_risk", "Highest risk of re-identification", asked, highest, do=do, grave=1.0,
                             bound=bound, how=how)  # fmt: skip
@@ -140,10 +140,17 @@ def _risks(policy: Policy, audit: Audit) -> Iterator[Judged]:
     enough = f"{math.ceil(1 / exact('', limit))} people" if limit else "everybody"
     do = f"make groups larger, by a larger k: groups of {enough} on average are enough"
     do += f", now they have {1 / average:.1f}" if average else ""
-    how = "" if audit.smallest_bucket is None else "publish it with angelize or partition, and a larger k"
+    how = "" if audit.smallest_bucket is None else _alike(policy, audit)
     do = f"{AS_THEY_ARE}: {how}" if how else do
     yield from _limited("average_risk", "Average risk of re-identification", policy.average_risk, average, why=why,
                         do=do, bound=bound, how=how)  # fmt: skip
+
+
+def _alike(policy: Policy, audit: Audit) -> str:
+    """How people of buckets can be made alike, in groups that are enough for both risks."""
+    limits = [exact("", one) for one in (policy.highest_risk, policy.average_risk) if one is not None]
+    need = max(math.ceil(1 / most) if most else audit.people for most in limits)
+    return f"publish it with angelize and k = {need}, or with partition and KAnonymity({need})"
 
 
 def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jali.core.arrays import Bools, Floats, Ints, counted
-from jali.core.text import bullets, element, html_table, joined, lines_of
+from jali.core.text import bullets, element, html_table, lines_of, notebook
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles.counts import Cells, GivenCounts, Sensitive
@@ -143,7 +143,7 @@ class Gallery:
             named=True,
         )  # fmt: skip
         cases = [case for attack in made for case in attack.cases]
-        return joined([element("p", CONFIDENTIAL), table, *([bullets(cases)] if cases else [])])
+        return notebook(element("p", CONFIDENTIAL), table, *([bullets(cases)] if cases else []))
 
 
 class Names:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jali.core.text import element, html_table, joined, lines_of
+from jali.core.text import element, html_table, lines_of, notebook
 from jali.errors import InputError
 from jali.principles import (
     DistinctDiversity,
@@ -164,7 +164,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         table = html_table(("Figure", "Value"), _rows(self), caption="Audit", numbers=(1,), named=True)
-        return joined([table, *(element("p", f"Note: {note}") for note in self.notes)])
+        return notebook(table, *(element("p", f"Note: {note}") for note in self.notes))
 
 
 def _rows(audit: Audit) -> list[tuple[str, str]]:

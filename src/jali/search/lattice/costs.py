@@ -25,7 +25,7 @@ from jali.core.arrays import (
     kl_given_logs,
     loss,
 )
-from jali.core.text import html_table
+from jali.core.text import html_table, notebook
 from jali.encoding.hierarchy import Hierarchy
 from jali.encoding.table import Table
 from jali.search.lattice.tally import Levels, Tally, below
@@ -290,4 +290,5 @@ class Nodes(list[Node]):
             for node in self
         ]  # fmt: skip
         caption = f"{len(self):,} minimal generalizations: the level of each column"
-        return html_table((*self.top, *figures), rows, caption=caption, numbers=range(len(self.top) + len(figures)))
+        numbers = range(len(self.top) + len(figures))
+        return notebook(html_table((*self.top, *figures), rows, caption=caption, numbers=numbers))
