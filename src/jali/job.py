@@ -27,12 +27,12 @@ from jali.core.forms import (
     shown,
     table_of,
 )
-from jali.core.memory import memory_of
 from jali.core.progress import Step
 from jali.encoding.builders import bands, dates, frequency, mask, quantiles, suppress
 from jali.encoding.codes import grid, prefix
 from jali.encoding.codes import zip as zip_code
 from jali.encoding.hierarchy import Builder, taxonomy
+from jali.encoding.large import memory_of
 from jali.encoding.table import Domain, Table, check_roles
 from jali.encoding.values import Kind
 from jali.errors import InputError, nearest, path_of

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali import kernels
-from jali.core.memory import installed
-from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError
+from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
 from jali.sources.engines.base import Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable

@@ -38,7 +38,6 @@ from jali.releases.generalized import Generalized, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition
-from jali.search.lattice.beyond import at_roots, best_beyond, given_beyond, minimal_beyond
 from jali.search.lattice.costs import Costing, Costs, Metric, Nodes
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.tally import Roller
@@ -203,7 +202,7 @@ def generalize(
     required = principles_of(principles)
     budget = budget_of(suppress)
     large = table if isinstance(table, LargeTable) else None
-    require_publishable(table if large is None else at_roots(large))
+    require_publishable(table if large is None else large.at_roots())
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     if large is not None and set(shows.values()) != {"taxonomy"}:
@@ -221,10 +220,13 @@ def generalize(
         if large is None:
             lattice = Lattice(table, required, on_step=step)
             node, hidden = (given, None) if given is not None else lattice.best(metric, budget, weights)
-        elif given is None:
-            lattice, node, hidden = best_beyond(large, required, metric, budget, weights, on_step=step)
         else:
-            lattice, node, hidden = given_beyond(large, required, given, on_step=step), given, None
+            from jali.search.lattice.beyond import best_beyond, given_beyond
+
+            if given is None:
+                lattice, node, hidden = best_beyond(large, required, metric, budget, weights, on_step=step)
+            else:
+                lattice, node, hidden = given_beyond(large, required, given, on_step=step), given, None
         table = lattice.table
         hidden = _suppression(lattice, node, int(budget * table.rows)) if hidden is None else hidden
     if set(shows.values()) != {"taxonomy"}:
@@ -249,5 +251,7 @@ def minimal(table: Table, principles: Requirement, *, on_step: Step | None = Non
     table = only_present(table)
     with watched("searching the lattice", on_step) as step:
         if isinstance(table, LargeTable):
+            from jali.search.lattice.beyond import minimal_beyond
+
             return minimal_beyond(table, principles_of(principles), on_step=step)
         return Lattice(table, principles_of(principles), on_step=step).minimal_nodes()

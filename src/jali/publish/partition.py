@@ -40,7 +40,6 @@ from jali.releases.people import people_table
 from jali.search.common import Partition, require_feasible
 from jali.search.halves import BYS, By, halve, people_of
 from jali.search.items import Mode, Similarity, Split, columns_of
-from jali.search.lattice.beyond import at_roots
 from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.mondrian import Boxes, mondrian, require_cuts
 from jali.search.peeling import Search
@@ -193,7 +192,7 @@ def partition(
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
         _require_beyond(table, required, mode, share, by if not halves else "halves")
-    require_publishable(at_roots(table) if isinstance(table, LargeTable) else table)
+    require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)

@@ -387,9 +387,8 @@ def _reason(column: ColumnProfile) -> str:
 
 def _sections(made: Profile) -> list[Section]:
     rows = [(*_row(column), _reason(column)) for column in made.columns]
-    columns = html_table(
-        (*_HEADER, "why"), rows, caption="What each column is likely for", numbers=(2, 3, 4, 5, 6), named=True
-    )
+    about = "What each column is likely for"
+    columns = html_table((*_HEADER, "why"), rows, caption=about, numbers=(2, 3, 4, 5, 6), named=True)
     sets = html_table(
         ("columns", "people"), [(" + ".join(one.columns), f"{one.people:,}") for one in made.uniques.sets[: 3 * SHOWN]],
         caption="The smallest sets of columns that make people unique", numbers=(1,),
@@ -413,10 +412,7 @@ def _page(made: Profile) -> Html:
     figures = [("rows", f"{made.rows:,}"), ("people", f"{made.people:,}"), ("columns", str(len(made.columns)))]
     figures += [(f"unique by at most {len(made.uniques.by_size)} columns", percent(at_once / made.people))]
     told = [element("div", element("dt", name), element("dd", figure)) for name, figure in figures]
-    head = [
-        element("h1", "Risk profile"),
-        element("p", "Confidential: computed from the original table, for its holder alone.", class_="mark"),
-        element("dl", *told, class_="glance"),
-    ]
+    mark = element("p", "Confidential: computed from the original table, for its holder alone.", class_="mark")
+    head = [element("h1", "Risk profile"), mark, element("dl", *told, class_="glance")]
     main = element("main", "\n", joined(section.html() for section in _sections(made)), "\n")
     return joined([element("header", "\n", joined(head), "\n"), main])

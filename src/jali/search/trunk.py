@@ -23,7 +23,6 @@ from jali.principles.base import Principle
 from jali.principles.counts import Counts, distinct_pairs
 from jali.search.common import require_feasible
 from jali.search.items import Columns, Items, Split, columns_of, items_of, places_of
-from jali.search.lattice.beyond import at_roots
 from jali.search.mondrian import cut
 from jali.search.splits import Parts as Cuts
 from jali.search.splits import Proposal, Splitter, together
@@ -71,7 +70,7 @@ class Trunk:
     ) -> None:  # fmt: skip
         self.table, self.principles, self.split, self.importance = table, principles, split, importance
         self.on_step = on_step
-        root = at_roots(table, other=False).frequencies
+        root = table.at_roots(other=False).frequencies
         self.whole: Counts = root.whole
         self._joint = {tuple(codes): number for number, codes in enumerate(root.joint.tolist())}
         require_feasible(principles, self.whole)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.sources.assemble import Encoder, Roles, assemble
 from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
-from jali.sources.engines.locations import Location, located
+from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
 
 if TYPE_CHECKING:
@@ -29,15 +28,9 @@ Opening = Callable[[], AbstractContextManager[Engine]]
 """Opens a table that counts its own rows, again and again."""
 
 
-def _is_dataset(given: object) -> TypeGuard[Dataset]:
-    """Whether this is an Arrow dataset; whoever has one has loaded its module, which takes a while."""
-    module = sys.modules.get("pyarrow.dataset")
-    return module is not None and isinstance(given, module.Dataset)
-
-
 def opening_of(place: object, table: str | None = None) -> Opening | None:
     """What opens a table that counts its own rows; None for a file or frame to be read."""
-    if _is_dataset(place):
+    if is_dataset(place):
         return partial(_dataset, place)
     location = located(place, table)
     return None if location is None else partial(_located, location)

@@ -17,17 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jali.core.files import content, drained, is_regular
-from jali.core.memory import memory_of
 from jali.encoding import values as v
 from jali.encoding.builders import suppress
-from jali.encoding.large import room_of
+from jali.encoding.large import memory_of, room_of
 from jali.encoding.table import Domain, Table
 from jali.errors import InputError, path_of
 from jali.sources.assemble import Missing, Roles, assemble, roles_of
 from jali.sources.distinct import raw
-from jali.sources.engines.frames import LazyFrame
+from jali.sources.engines.locations import is_dataset
 from jali.sources.files import SEPARATORS, Columnar, Delimited, EncodingError
-from jali.sources.held import file_engine, from_engine, opening_of
 from jali.sources.programs import SHEET, Foreign, is_archive, program_of, unpacked
 from jali.sources.writing import Cells, Writing, as_line
 
@@ -69,6 +67,8 @@ def read(
     many of those are held here: "4GB", say, by default half of what the machine has. Where there are more, the table
     stays where it is.
     """
+    from jali.sources.held import file_engine, from_engine, opening_of
+
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
@@ -256,6 +256,8 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
     Each is a quasi-identifier that is kept or hidden. Columns without a name, and lists and bytes, are not read. With
     it come the options with which `read` reads the file in the same way.
     """
+    from jali.sources.held import opening_of
+
     names = []
     if (own := opening_of(source, None)) is not None:
         with own() as engine:
@@ -335,9 +337,8 @@ def table(
     named |= {"missing_is_value": missing_is_value}
     roles = roles_of(quasi, sensitive, other, person, weights, types, missing, domain, **named)
     allowed = memory_of(memory)
-    own = None if isinstance(frame, (str, Path)) else opening_of(frame)
-    if own is not None:
-        return from_engine(own, roles, memory=allowed)
+    if is_dataset(frame):
+        return _from_lazy(frame, roles, "arrow", allowed)
     known = _names(frame)
     if known is not None:  # before narwhals sees the frame: it would refuse doubled names in its own words
         roles.check(known)
@@ -347,9 +348,18 @@ def table(
         roles.check(known)
     origin = {"pandas": "pandas", "polars": "polars"}.get(str(found.implementation.name).lower(), "arrow")
     if isinstance(found, nw.LazyFrame):
-        return from_engine(lambda: nullcontext(LazyFrame(found)), roles, origin=origin, memory=allowed)
+        return _from_lazy(found, roles, origin, allowed)
     columns = {name: _column(found, name, roles) for name, _ in roles.named()}
     return assemble(columns, roles, known=known, origin=origin)
+
+
+def _from_lazy(frame: Any, roles: Roles, origin: str, memory: int) -> Table:
+    """The table of a dataset or lazy frame, whose engine counts."""
+    from jali.sources.engines.frames import LazyFrame
+    from jali.sources.held import from_engine, opening_of
+
+    opening = opening_of(frame) or (lambda: nullcontext(LazyFrame(frame)))
+    return from_engine(opening, roles, origin=origin, memory=memory)
 
 
 def _known_frame(frame: Any) -> Any:

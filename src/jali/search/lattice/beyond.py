@@ -29,7 +29,7 @@ def best_beyond(
     importance: Ints | None = None, *, on_step: Step,
 ) -> tuple[Lattice, Levels, Bools]:  # fmt: skip
     """The best node as `Lattice.best` finds it, its suppressed groups, and a lattice whose table has that node."""
-    top = Lattice(at_roots(table), principles, on_step=on_step)
+    top = Lattice(table.at_roots(), principles, on_step=on_step)
     budget = int(suppress * table.rows)
     best: tuple[tuple[float, int, Levels], Lattice, Bools] | None = None
     checked = 0
@@ -64,7 +64,7 @@ def given_beyond(table: LargeTable, principles: tuple[Principle, ...], node: Lev
 
 def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_step: Step) -> Nodes:
     """The minimal nodes with their costs, as `Lattice.minimal_nodes` gives them."""
-    top = Lattice(at_roots(table), principles, on_step=on_step)
+    top = Lattice(table.at_roots(), principles, on_step=on_step)
     nodes: dict[Levels, Node] = {}
     satisfied: set[Levels] = set()
     for base in bases(table, top.least, 0):
@@ -79,18 +79,6 @@ def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_s
         raise top.none_holds()
     heights = {column.name: height for column, height in zip(table.quasi, top.top, strict=True)}
     return Nodes([nodes[n] for n in lowest(list(nodes))], heights, None if top.monotone else frozenset(satisfied))
-
-
-def at_roots(table: LargeTable, *, other: bool = True) -> Table:
-    """The table with every quasi-identifier at its root: what is published apart from them."""
-    try:
-        return table.at(tuple(table.hierarchy(column.name).height for column in table.quasi), other=other)
-    except TooManyError:
-        names = ", ".join(c.name for c in table.columns if c.role != "quasi")
-        do = f"leave out some of them ({names}), or give more memory"
-        raise InputError(
-            "columns that are published as they are have more combinations than memory holds", do=do
-        ) from None
 
 
 # -- from which levels on groups are large enough --------------------------------------------------------------------

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from jali.errors import InputError, nearest, path_of
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 if TYPE_CHECKING or sys.platform != "win32":
     from pathlib import PosixPath as _Path
@@ -69,6 +72,12 @@ def is_address(text: object) -> bool:
     (True, False, False)
     """
     return isinstance(text, (str, Address)) and _URL.match(str(text)) is not None
+
+
+def is_dataset(given: object) -> TypeGuard[Dataset]:
+    """Whether this is an Arrow dataset; whoever has one has loaded its module, which takes a while."""
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(given, module.Dataset)
 
 
 @dataclass(frozen=True)
