@@ -76,7 +76,7 @@ def _exposed(m: Material, found: Exposed) -> str:
     assert isinstance(m.audit, Audit)
     assert not isinstance(m.counts, Missing)
     one, several, *_ = m.release.words
-    known = listed(m.names("quasi")) or "their row"
+    known = listed(_telling(m)) or "their row"
     share = percent(found.people / max(m.audit.people, 1))
     sure = "for certain" if found.certain else "for certain or nearly so (95\u00a0% or more)"
     value = f"their {found.column} is “{cut(found.values[0])}”" if len(found.values) == 1 else f"their {found.column}"
@@ -87,8 +87,20 @@ def _exposed(m: Material, found: Exposed) -> str:
     more = len(found.groups) - len(places)
     if len(found.groups) == 1:
         return f"{text}. They are those {_inside(m, places[0])} {places[0]}"
-    rest = f"; and {many(more, f'{one} more', f'{several} more')}" if more else ""
-    return f"{text}. The largest {several if len(places) > 1 else one} of them: {'; '.join(places)}{rest}"
+    if not more:
+        return f"{text}. They are in {len(places)} {several}: {'; '.join(places)}"
+    rest = many(more, f"{one} more", f"{several} more")
+    return f"{text}. The largest {several if len(places) > 1 else one} of them: {'; '.join(places)}; and {rest}"
+
+
+def _telling(m: Material) -> list[str]:
+    """The quasi-identifiers of which something is published."""
+    gone = {
+        column.name
+        for column in m.release.columns
+        if column.distributions is None and {str(label) for label in column.labels.to_pylist()} <= {ROOT}
+    }
+    return [name for name in m.names("quasi") if name not in gone]
 
 
 def _surest(m: Material, column: str, share: float) -> str:
@@ -109,6 +121,10 @@ def _surest(m: Material, column: str, share: float) -> str:
     sure = "certain" if share >= 1 else f"{percent(share)} sure"
     where = described(m, m.counts, found.group)
     text = f"{who} can be {sure} that {column} is “{cut(found.value)}” for the {many(found.people, 'person', 'people')}"
+    if found.as_sure > found.people:
+        others = f"{many(found.as_sure, 'person', 'people')} ({percent(found.as_sure / max(m.audit.people, 1))})"
+        text = (f"{who} can be {sure} of the {column} of {others}; for example that it is “{cut(found.value)}” for the "
+                f"{many(found.people, 'person', 'people')}")  # fmt: skip
     guess = "" if found.everybody is None else (
         f". By the whole table alone, without groups, a guess of that would be right for {percent(found.everybody)}"
     )  # fmt: skip
@@ -159,7 +175,9 @@ def assumed(m: Material) -> list[Assumed]:
     against = release.against.removeprefix("an attacker who ")
     against = against.replace("quasi-identifiers", f"quasi-identifiers ({quasi})", 1) if quasi else against
     facts = m.verdict.policy.facts if m.verdict.policy.disclosure is not None else 0
-    beyond = f" and {many(facts, 'fact')} more" if facts else ""
+    unjudged = any(one.threshold == "disclosure" and one.outcome == "not judged" for one in m.verdict.judged)
+    more = many(facts, "further fact") if facts else ""
+    judged = bool(more) and not unjudged
     tried = tested(m.attacks)
     once = m.manifest["counts"].get("one_row_per_person_assumed", True)
     confirmed = [
@@ -170,13 +188,14 @@ def assumed(m: Material) -> list[Assumed]:
     ]
     covered = [
         f"an attacker who {against}",
+        *([f"the same attacker with {more}, such as a value that somebody does not have"] if judged else []),
         *(["an attacker who knows how jali chose the groups, by an attack"] if tried else []),
     ]  # fmt: skip
     proved = ["an attacker who knows how jali chose the groups learns no more"]
     weak = [  # from what was not judged at all to special cases
         *m.verdict.assumes,
         *(["what only the original could show: it was judged from the release alone"] if m.original is None else []),
-        f"whatever an attacker knows beyond {quasi or 'that'}{beyond}",
+        f"an attacker who knows more about people than {quasi or 'that'}{f', and {more}' if more else ''}",
         *_weak(m),
         *([] if release.transparent or tried else ["an attacker who knows how jali chose the groups; not tested"]),
     ]
@@ -279,7 +298,7 @@ def _blurred(m: Material, name: str, share: float) -> str:
     if len(some) == 2 and len(own) == 1 and own[0].distributions is None:
         shown = own[0].rows_by_node
         hidden = float(shown[[str(label) not in some for label in own[0].labels.to_pylist()]].sum() / shown.sum())
-        return f"hidden in {percent(hidden)} of the rows (shown as {cut(some[0])} or {cut(some[1])})"
+        return f"hidden in {percent(hidden)} of the rows (they say “{cut(some[0])} or {cut(some[1])}”)"
     return f"blurred, a cell stands for {percent(share)} of all its values on average"
 
 

@@ -36,7 +36,7 @@ NO_METHOD = ("kept", "identifiers", "singled_out", "others", "promise", "exposed
 """Thresholds that no other method or strength would meet."""
 FOLDED = ("largest_belief", "disclosure", "exposed.homogeneity", "exposed.background knowledge", "exposed.linkage")
 """Thresholds that somebody misses who is exposed: the people say it once."""
-UNSAVED = "not saved in a folder when this page was made"
+UNSAVED = "not saved in a folder yet: do not sign until it is, and a new page names the folder and its fingerprint"
 NAMING = ("identifiers", "singled_out", "others")
 """Thresholds that names miss: that everybody is named says it once."""
 LEGEND = "✕ forbids publishing, ! needs a change, ? could not be judged: you must."

@@ -30,6 +30,7 @@ class Surest:
     everybody: float | None  # of all published people have it; None where people can have several values
     group: int
     people: int  # of the group
+    as_sure: int  # people of all groups in which some value has this share
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,10 @@ def surest(counts: Counts, column: str) -> Surest | None:
     own = slice(int(cells.start[at]), int(cells.start[at + 1]))
     best = int(cells.n[own].argmax())
     value, all_people = int(cells.value[own][best]), max(int(cells.reference.sum()), 1)
-    size = int(cells.size[at])
-    return Surest(column, _text(cells, value), int(cells.n[own][best]) / max(size, 1),
-                  None if cells.several else int(cells.reference[value]) / all_people, at, size)  # fmt: skip
+    size, most = int(cells.size[at]), int(cells.n[own][best])
+    as_sure = int(cells.size[cells.largest(cells.n) * size == cells.size * most].sum())
+    return Surest(column, _text(cells, value), most / max(size, 1),
+                  None if cells.several else int(cells.reference[value]) / all_people, at, size, as_sure)  # fmt: skip
 
 
 def exposed(counts: Counts, column: str) -> Exposed:

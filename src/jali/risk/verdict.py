@@ -39,7 +39,7 @@ PROVED = "proved for this method, not tested here"
 """What is said of an attacker who knows the algorithm where a proof stands for the attack."""
 REMAKE = "remake it so that knowing the method does not help an attacker"
 AS_THEY_ARE = (
-    "publish it by a method that makes people look alike: buckets show their quasi-identifiers exactly as they are"
+    "publish it by a method that makes people look alike; buckets do not, since they show quasi-identifiers exactly"
 )
 PSEUDONYMS = (
     "pseudonyms only for researchers under contract: the data remain personal data, GDPR Art. 4(5) and recital 26, and "
