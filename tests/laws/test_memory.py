@@ -180,7 +180,7 @@ def outcome(work: Callable[[], Any], table: jali.Table) -> Any:
 
 @examples(3)
 @given(
-    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(8, 30), st.sampled_from(PROMISES),
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 30), st.sampled_from(PROMISES),
     st.fixed_dictionaries({
         "metric": st.sampled_from(["kl", "discernibility", "average", "height", "loss"]),
         "suppress": st.sampled_from([0.0, 0.1, 0.3]), "importance": st.sampled_from([None, {"zip": 3}]),
@@ -203,7 +203,7 @@ def test_the_best_node_beyond_memory_is_that_in_memory(
         same_release(found, expected)
 
 
-@given(st.lists(PEOPLE, min_size=8, max_size=40), st.integers(8, 30), st.sampled_from(PROMISES))
+@given(st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 30), st.sampled_from(PROMISES))
 def test_the_minimal_nodes_beyond_memory_are_those_in_memory(rows: list[Any], room: int, promises: Any) -> None:
     """With their groups and costs; each of them can be published."""
     held, large = both(rows, room, ROLES)
@@ -261,7 +261,7 @@ CUT_BY: Any = {
 
 @examples(4)
 @given(
-    st.lists(PEOPLE, min_size=8, max_size=60), st.integers(10, 40), st.sampled_from(PROMISES[:-1]),
+    st.lists(PEOPLE, min_size=8, max_size=60), st.integers(14, 40), st.sampled_from(PROMISES[:-1]),
     st.fixed_dictionaries({
         "split": st.sampled_from(["range", "entropy"]), "importance": st.sampled_from([None, {"zip": 3}]),
         "show": st.sampled_from([None, "taxonomy", "set", "pdf", "set-exact"]),
