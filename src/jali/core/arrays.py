@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -112,6 +113,26 @@ def run_lengths(key: Ints) -> tuple[Ints, NDArray[np.integer]]:
 
 
 # -- runs: parts of an array that follow each other, of different lengths ---------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Whole numbers that never fall, 0, 0, 0, 1, 1, 2, …, held as how often each of them occurs."""
+
+    sizes: NDArray[np.integer]  # (numbers,)
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.integer]) -> Runs:
+        """From the numbers themselves; a ValueError where they are not in order."""
+        for some in steps(len(numbers) - 1, 1):
+            if bool((numbers[some] > numbers[some.start + 1 : some.stop + 1]).any()):
+                raise ValueError("the numbers are not in order")
+        return cls(narrowed(counted(numbers)) if len(numbers) else np.zeros(0, dtype=np.uint8))
+
+    @property
+    def each(self) -> NDArray[np.int32]:
+        """The numbers one by one, made whenever somebody asks."""
+        return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
 
 
 def starts(size: NDArray[np.integer] | Bools | Sequence[int]) -> Ints:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, narrowed, owners
+from jali.core.arrays import Ints, Runs, combine, counted, narrowed, owners
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order
@@ -27,7 +27,7 @@ from jali.releases.display import Members, Show, naming_values, publish_groups, 
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
 from jali.releases.linked.linked import Assignment, paired, pairs_of
-from jali.search.batches import dealing, kept_by, row_of, seated_row
+from jali.search.batches import dealing, dealt_out, kept_by, row_of, seated_row
 from jali.search.common import require_feasible
 from jali.search.items import Mode, Split
 from jali.search.lattice.costs import Node
@@ -42,7 +42,7 @@ class _Grouped(NamedTuple):
 
     table: Table  # one record for each distinct row
     bucket: NDArray[np.integer]  # of each record, or of each member
-    member: NDArray[np.int32] | None = None  # the records that were dealt one by one
+    member: NDArray[np.int32] | None = None  # the records that were dealt one by one, sorted by bucket
     levels: Mapping[str, int] | None = None  # of a lattice node
     checked: int = 0
 
@@ -99,8 +99,8 @@ def anatomize(
             found = _cut(distinct, required, mode, {"split": split, "threads": threads, "on_step": step})
         else:
             found = _dealt(distinct, required, step)
-    numbers = fresh_order(int(found.bucket.max()) + 1).astype(np.int32)
-    found = found._replace(bucket=numbers[found.bucket])
+    if found.member is None:  # else they were dealt at random
+        found = found._replace(bucket=fresh_order(int(found.bucket.max()) + 1).astype(np.int32)[found.bucket])
     others = [column for column in found.table.columns if column.role != "sensitive"]
     shown = [_shown(column, found, generalized, shows) for column in others]
     release = _release(found, required, shown, method | {"generalized": bool(generalized)} | named)
@@ -185,8 +185,9 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     people = counted(values, table.multiplicity, len(column))
     line, buckets = row_of(people, kept_by(drivers, column, people, l), column.unknown)
     row = seated_row(values, table.multiplicity, line, fresh_order)
+    member, bucket = dealt_out(row, fresh_order(buckets))
     step(table.rows, table.rows)
-    return _Grouped(table, np.arange(len(row), dtype=np.int32) % np.int32(buckets), row)
+    return _Grouped(table, bucket, member)
 
 
 # -- what is published --------------------------------------------------------------------------------------------
@@ -227,13 +228,12 @@ def _release(
 
 def _entries(
     hidden: list[Published], found: _Grouped, bucket: NDArray[np.integer]
-) -> tuple[tuple[Published, ...], NDArray[np.integer], NDArray[np.integer]]:
-    """The table of buckets: its sensitive columns, the bucket of each entry (sorted), and its people."""
+) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
+    """The table of buckets: its sensitive columns, the bucket of each entry, and its people."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], found.table.records)
-    own = value if found.member is None else value[found.member]
-    pairs = pairs_of(own, len(first), bucket, numbers=found.numbers)
-    columns = tuple(column.with_codes(column.held[first[pairs.cell]]) for column in hidden)
-    return columns, pairs.link, pairs.numbers
+    pairs = pairs_of(value, len(first), bucket, member=found.member, numbers=found.numbers)
+    columns = tuple(column.with_codes(column.held[first][pairs.cell]) for column in hidden)
+    return columns, pairs.links, pairs.numbers
 
 
 def _weight(found: _Grouped, bucket: NDArray[np.integer]) -> NDArray[np.float64] | None:
@@ -253,12 +253,14 @@ def _assignment(table: Table, record: NDArray[np.int32], distinct: Table, found:
 
     It keeps numbers and no values: the distinct row of each row, and the buckets of each distinct row.
     """
-    multiplicity, bucket, member = table.multiplicity, narrowed(found.bucket), found.member
+    multiplicity, member = table.multiplicity, found.member
+    own = narrowed(found.bucket) if member is None else Runs.of(found.bucket)
     if member is None and found.table is not distinct and distinct.multiplicity is not None:
         member = owners(distinct.multiplicity).astype(np.int32)
 
     def numbers() -> Ints:
         rows = record if multiplicity is None else np.repeat(record, multiplicity)
+        bucket = own.each if isinstance(own, Runs) else own
         if member is None:
             return bucket[rows].astype(np.int64)
         result = np.empty(len(rows), dtype=np.int64)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, owners, runs, sorted_by
+from jali.core.arrays import Bools, Ints, Runs, combine, counted, narrowed, owners, runs, sorted_by, steps
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
@@ -146,6 +146,22 @@ def seated_row(value: Ints, people: Ints, line: Ints, order_of: Callable[[int], 
         row[at : at + len(here)] = here[order_of(len(here))]
         at += len(here)
     return row
+
+
+def dealt_out(row: NDArray[np.int32], order: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The row dealt out in turn to as many buckets as there are in `order`: its members bucket by bucket, and whose.
+
+    Bucket `order[i]` of those that are dealt to gets the number i. So the number says nothing where the order is random.
+    """
+    buckets, at = len(order), 0
+    size = narrowed((len(row) - order + buckets - 1) // buckets)
+    member = np.empty_like(row)
+    for some in steps(buckets, max(1, len(row) // buckets)):
+        own = size[some].astype(np.int64)
+        here = row[np.repeat(order[some], own) + buckets * runs(0, own)]
+        member[at : at + len(here)] = here
+        at += len(here)
+    return member, Runs(size).each
 
 
 def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:

@@ -237,7 +237,7 @@ class Angel(Linked):
     def _estimate(self, table: GroupTable, cover_of: Callable[[Published], Cover]) -> LinkedEstimate | BoxEstimate:
         held = self.contents
         shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held) for c in table.columns]
-        cell, link, order = table.pairs
+        cell, link, order = table.pairs.cell, table.pairs.link, table.pairs.order
         if not table.linked:
             own = [replace(column, codes=column.codes[cell]) for column in shown]
             mass = order.numbers if table.weight is None else order.numbers * table.weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from jali.core.arrays import (
     AT_ONCE,
     Floats,
     Ints,
+    Runs,
     combine,
     counted,
     narrowed,
@@ -92,15 +94,17 @@ def counts_by_part(
     hidden: Sequence[Published], group: NDArray[np.integer], people: NDArray[np.integer]
 ) -> Iterator[Counts]:
     """The same, some groups at a time: each part knows the whole that it is a part of."""
-    judged = [(c.judged[0], c.judged[1]) for c in hidden if c.judged is not None]
+    judged = [(c.judged[0], narrowed(c.judged[1])) for c in hidden if c.judged is not None]
     used = [(of_node[c.held], len(v)) for c, (v, of_node) in zip(hidden, judged, strict=True)]
-    value, first = combine(used, len(people))
+    number, first = combine(used, len(people))
     joint = np.stack([codes[first] for codes, _ in used], axis=1).astype(np.int64)
+    value = narrowed(number)
+    del used, number  # as long as the entries are
     values, zero = np.arange(len(first)), np.zeros(len(first), dtype=np.int64)
     own = tuple(column for column, _ in judged)
     whole = Counts(1, zero, values, counted(value, people, len(first)), own, joint)
     for some in steps(int(group[-1]) + 1, 1, AT_ONCE // 4):
-        begin, end = np.searchsorted(group, [some.start, some.stop])
+        begin, end = group.searchsorted(np.array([some.start, some.stop], dtype=group.dtype))  # else it is widened
         here = slice(int(begin), int(end))
         at = group[here].astype(np.int64) - some.start
         n = people[here].astype(np.int64)
@@ -126,7 +130,7 @@ def require_once(what: str, hidden: Sequence[Published], group: NDArray[np.integ
     """Raise ValueError where entries, sorted by group, name a value of a group twice."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], len(group))
     for some in steps(int(group.max(initial=0)) + 1, 1):
-        begin, end = np.searchsorted(group, [some.start, some.stop])
+        begin, end = group.searchsorted(np.array([some.start, some.stop], dtype=group.dtype))
         key = group[begin:end].astype(np.int64) * len(first) + value[begin:end]
         key.sort()
         if bool((key[1:] == key[:-1]).any()):
@@ -146,8 +150,13 @@ class Pairs(NamedTuple):
     """The distinct rows of a table whose rows show cells and a number that links them; sorted by number, then cells."""
 
     cell: NDArray[np.integer]  # (pairs,)
-    link: NDArray[np.integer]  # (pairs,) counted from 0
+    links: Runs  # the number of each pair, counted from 0
     order: Order  # how many rows each pair stands for, and the order of the rows
+
+    @property
+    def link(self) -> NDArray[np.int32]:
+        """The number of each pair: (pairs,)."""
+        return self.links.each
 
     @property
     def numbers(self) -> NDArray[np.integer]:
@@ -166,40 +175,75 @@ def paired(
     says the record of each row, or the records are the rows as they were `given`.
     """
     cell_of, first = shown_alike(columns, [column.held for column in columns])
-    cell, width = (cell_of if member is None else cell_of[member]), len(first)
-    pairs = pairs_of(cell, width, link, numbers=numbers, of=of, given=given)
+    width = len(first)
+    pairs = pairs_of(cell_of, width, link, member=member, numbers=numbers, of=of, given=given)
     through = pairs.order.through(pairs.cell, width)
     return tuple(replace(column, held=column.held[first], order=through) for column in columns), pairs
 
 
+def sized(link: NDArray[np.integer], numbers: Ints | None = None) -> Pairs:
+    """How many rows each number has, where nobody asks which cells have which number: one pair of each number."""
+    many = narrowed(counted(link, numbers))
+    return Pairs(np.zeros(len(many), dtype=np.uint8), Runs(np.ones(len(many), dtype=np.uint8)), Order(many))
+
+
 def pairs_of(
-    cell: NDArray[np.integer], cells: int, link: NDArray[np.integer], *, numbers: Ints | None = None,
-    of: Places | None = None, given: bool = False,
+    cell: NDArray[np.integer], cells: int, link: NDArray[np.integer], *, member: NDArray[np.integer] | None = None,
+    numbers: Ints | None = None, of: Places | None = None, given: bool = False,
 ) -> Pairs:  # fmt: skip
     """The distinct pairs of records that have a cell and a number; see `paired`."""
 
-    def keys() -> Ints:
-        key = link.astype(np.int64)
+    def keys(some: slice = slice(None)) -> Ints:
+        key = link[some].astype(np.int64)
         key *= cells
-        key += cell
+        key += cell[some] if member is None else cell[member[some]]
         return key
 
     if numbers is None and of is None:
-        known, many = run_lengths(keys())
-        order = Order(many, partial(_places, known, keys) if given else None)
-    else:
-        key = keys()
-        number, example = combine([(key, int(key.max()) + 1)], len(key))
-        known = key[example]
-        order = Order(counted(number, numbers, len(known)), None if of is None else number[of])
-    own, several = np.empty(len(known), dtype=np.int32), np.empty(len(known), dtype=np.int32)
-    for some in steps(len(known), 1):
-        np.remainder(known[some], cells, out=own[some], casting="unsafe")
-        np.floor_divide(known[some], cells, out=several[some], casting="unsafe")
-    return Pairs(narrowed(own), several, order)
+        own, several, many = _counted_pairs(keys, cells, link)
+        order = Order(many, partial(_places, own, several, cells, keys) if given else None)
+        return Pairs(own, Runs.of(several), order)
+    key = keys()
+    number, example = combine([(key, int(key.max()) + 1)], len(key))
+    known = key[example]
+    order = Order(counted(number, numbers, len(known)), None if of is None else number[of])
+    return Pairs(narrowed(known % cells), Runs.of(narrowed(known // cells)), order)
 
 
-def _places(known: Ints, keys: Callable[[], Ints]) -> Places:
+def _counted_pairs(
+    keys: Callable[[slice], Ints], cells: int, link: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
+    """The cell and the link of each distinct pair, sorted by link, then cell, and how many records are that pair.
+
+    Records that come sorted by link are gone through some at a time: sorting all of them at once takes their keys.
+    """
+    size = [len(link), len(link), len(link)]
+    own, several, many = (np.empty(n, dtype=kind) for n, kind in zip(size, (np.int32, np.int32, np.uint8), strict=True))
+    at = 0
+    for some in _stretches(link):
+        known, often = run_lengths(keys(some))
+        here = slice(at, at + len(known))
+        np.remainder(known, cells, out=own[here], casting="unsafe")
+        np.floor_divide(known, cells, out=several[here], casting="unsafe")
+        many = many if np.can_cast(often.dtype, many.dtype) else many.astype(often.dtype)
+        many[here] = often
+        at = here.stop
+    return narrowed(own[:at]), several[:at], many[:at]
+
+
+def _stretches(link: NDArray[np.integer]) -> list[slice]:
+    """Parts of the records that share no link, where they are sorted by link; else all of them as one part."""
+    at = [*range(AT_ONCE, len(link), AT_ONCE)]
+    if not at or any(bool((link[s] > link[s.start + 1 : s.stop + 1]).any()) for s in steps(len(link) - 1, 1)):
+        return [slice(0, len(link))]
+    cuts = [0, *(int(link.searchsorted(link[place])) for place in at), len(link)]
+    return [slice(a, b) for a, b in pairwise(cuts) if a < b]
+
+
+def _places(
+    own: NDArray[np.integer], several: NDArray[np.integer], cells: int, keys: Callable[[], Ints]
+) -> Places:  # fmt: skip
+    known = several.astype(np.int64) * cells + own
     return np.searchsorted(known, keys()).astype(np.int32)
 
 
@@ -218,7 +262,7 @@ class Members(NamedTuple):
         """
         if isinstance(rows, Paired) and number in rows.apart:
             link = rows.apart[number](slice(None)).to_numpy() - 1
-            return cls(rows.distinct, link, {"member": rows.cell, "given": True})
+            return cls(rows.distinct, link, {"member": rows.cell, "given": rows.in_order})
         order = None if as_rows or isinstance(rows, Paired) else rows.order
         shown = rows.coded() if order is None else rows.distinct
         own = whole_numbers(shown[number]) - 1 if number in shown.column_names else None
@@ -226,6 +270,11 @@ class Members(NamedTuple):
         if order is not None:
             known = {"numbers": order.numbers, "of": order.of if order.known else None}
         return cls(shown, own, known)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the rows have an order that is known."""
+        return self.how.get("given") is True or self.how.get("of") is not None
 
     def each(self, of_member: NDArray[Any]) -> NDArray[Any]:
         """Of each record what its member has."""

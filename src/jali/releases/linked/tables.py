@@ -76,7 +76,8 @@ class GroupTable:
     def shares(self) -> tuple[Ints, Ints, Ints]:
         """People of each bucket in each batch, sorted by bucket: bucket, batch and people, each (pairs,)."""
         order = np.argsort(self.pairs.cell, kind="stable")
-        bucket, batch, people = (each[order].astype(np.int64) for each in (*self.pairs[:2], self.pairs.numbers))
+        own = self.pairs.cell, self.pairs.link, self.pairs.numbers
+        bucket, batch, people = (each[order].astype(np.int64) for each in own)
         return bucket, batch, people
 
     def label(self, bucket: int) -> dict[str, str | None]:
@@ -135,7 +136,7 @@ def posterior(table: GroupTable, batches: Counts) -> Counts:
 
     f = Σ over batches of n(bucket, batch) / |bucket| · f(batch): Equation 2 of the ANGEL paper (Tao et al.).
     """
-    bucket, batch, people = *table.pairs[:2], table.pairs.numbers
+    bucket, batch, people = table.pairs.cell, table.pairs.link, table.pairs.numbers
     values, begin = len(batches.joint), np.searchsorted(batches.group, np.arange(batches.groups + 1))
     sums_of = SumsByKey(len(table.sizes) * values)
     for some in portions(np.diff(begin)[batch]):
