@@ -93,6 +93,27 @@ def test_the_holder_finds_every_row_in_a_bucket_with_its_value() -> None:
             pickle.loads(pickle.dumps(release)).assignment(table)
 
 
+@pytest.mark.parametrize("batches", ["halves", "anatomy"])
+def test_batches_of_counted_rows_hold_the_rows_that_went_there(batches: Any, tmp_path: Path) -> None:
+    """A table that is counted is seated from its counts; rows, marginals, files and the private file still fit."""
+    table = people(many=300).merged(None)[0]
+    assert table.multiplicity is not None
+    assert table.records < table.rows
+    promise = jali.FrequencyDiversity(3)
+    how: Any = {"k": 4, "transparent": True, "batches": batches, "marginals": [["age", "ill"], ["zip"]]}
+    release = jali.angelize(table, promise, **how)
+    batch = release.assignment(table)
+    own = Counter(zip((batch + 1).tolist(), table.frame("arrow")["ill"].to_pylist(), strict=True))
+    assert own == {(row["batch"], row["ill"]): row["count"] for row in release.batches.to_pylist()}
+    loaded: Any = jali.load(release.save(tmp_path / "out", format="parquet", private=tmp_path / "keys.parquet"))
+    more: Any = loaded.extend(table, [["zip", "ill"]], tmp_path / "keys.parquet", joint_k=False)
+    assert len(more.contents.tables) == len(release.contents.tables) + 1
+    assert jali.measure(release, table).kl >= 0
+    listed = jali.angelize(table.one_by_one(), promise, **how)
+    assert sorted(listed.contents.tables[0].sizes.tolist()) == sorted(release.contents.tables[0].sizes.tolist())
+    assert sorted(listed.contents.tables[2].sizes.tolist()) == sorted(release.contents.tables[2].sizes.tolist())
+
+
 # -- one order ------------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +185,7 @@ def test_promises_are_judged_in_parts_as_in_one(principle: Any, monkeypatch: pyt
 def test_pairs_found_some_links_at_a_time_are_those_found_at_once(
     given_rows: list[tuple[int, int]], at_once: int, in_turn: bool
 ) -> None:
-    """Records that come sorted by link are counted in parts; others as one; also where members stand for their cells."""
+    """Records that come sorted by link are counted in parts, others as one; members stand for their cells."""
     link, cell = np.array(sorted(given_rows, key=lambda row: row[0]) if in_turn else given_rows).T
     member = np.arange(len(link))[::-1]
     with pytest.MonkeyPatch.context() as patch:
@@ -196,7 +217,7 @@ def test_a_row_that_is_dealt_out_is_dealt_in_turn(people: int, data: Any) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "AT_ONCE", data.draw(st.integers(1, 9)))
         member, bucket = dealt_out(row, order)
-    found = list(zip(bucket.tolist(), member.tolist(), strict=True))
+    found = list(zip(bucket.each.tolist(), member.tolist(), strict=True))
     number = {int(one): j for j, one in enumerate(order)}
     assert found == sorted((number[i % buckets], 100 + i) for i in range(people))
 

@@ -173,7 +173,7 @@ def sorted_by(code: NDArray[np.integer], codes: int) -> tuple[Ints, Ints]:
 # -- parts, so that what is held together fits into memory ------------------------------------------------------------
 
 
-def portions(work: Ints, at_once: int | None = None) -> list[slice]:
+def portions(work: NDArray[np.integer], at_once: int | None = None) -> list[slice]:
     """The rows cut so that each part has about `at_once` pairs; `work` is the pairs of each row."""
     most = at_once or AT_ONCE
     cuts = np.searchsorted(np.cumsum(work), np.arange(most, int(work.sum()), most)).tolist()

@@ -41,10 +41,15 @@ class _Grouped(NamedTuple):
     """Buckets as a search found them, over the distinct rows of a table."""
 
     table: Table  # one record for each distinct row
-    bucket: NDArray[np.integer]  # of each record, or of each member
+    in_bucket: NDArray[np.integer] | Runs  # which each record, or each member, is in
     member: NDArray[np.int32] | None = None  # the records that were dealt one by one, sorted by bucket
     levels: Mapping[str, int] | None = None  # of a lattice node
     checked: int = 0
+
+    @property
+    def bucket(self) -> NDArray[np.integer]:
+        """The bucket of each record, or of each member."""
+        return self.in_bucket.each if isinstance(self.in_bucket, Runs) else self.in_bucket
 
     @property
     def numbers(self) -> Ints | None:
@@ -100,7 +105,7 @@ def anatomize(
         else:
             found = _dealt(distinct, required, step)
     if found.member is None:  # else they were dealt at random
-        found = found._replace(bucket=fresh_order(int(found.bucket.max()) + 1).astype(np.int32)[found.bucket])
+        found = found._replace(in_bucket=fresh_order(int(found.bucket.max()) + 1).astype(np.int32)[found.bucket])
     others = [column for column in found.table.columns if column.role != "sensitive"]
     shown = [_shown(column, found, generalized, shows) for column in others]
     release = _release(found, required, shown, method | {"generalized": bool(generalized)} | named)
@@ -213,13 +218,14 @@ def _release(
     found: _Grouped, required: tuple[Principle, ...], shown: list[Published], method: Mapping[str, Any]
 ) -> Buckets:
     """The release of these buckets."""
-    table, bucket, buckets = found.table, found.bucket, int(found.bucket.max()) + 1
+    table, bucket = found.table, found.bucket
     hidden = [publish_exact(column) for column in table.sensitive]
     taken = [column.name for column in (*shown, *hidden)] + [n for n in (table.weight_name,) if n]
     columns, pairs = paired(shown, bucket, member=found.member, numbers=found.numbers)
     names = (free_name("bucket", taken), free_name("count", taken), table.weight_name)
     contents = Contents(columns, pairs, *_entries(hidden, found, bucket), _weight(found, bucket), names)
-    manifest = manifest_of(Buckets.kind, table, required, method, groups=buckets, suppressed=0)
+    manifest = manifest_of(Buckets.kind, table, required, method, groups=contents.buckets, suppressed=0)
+    del bucket
     release = Buckets(contents, manifest, origin=table.origin)
     _require_kept(release)
     release.search = {"checked": found.checked}
@@ -249,25 +255,11 @@ def _weight(found: _Grouped, bucket: NDArray[np.integer]) -> NDArray[np.float64]
 
 
 def _assignment(table: Table, record: NDArray[np.int32], distinct: Table, found: _Grouped) -> Assignment:
-    """Where each row of the original went, found when its holder asks; who of equal rows is where does not matter.
-
-    It keeps numbers and no values: the distinct row of each row, and the buckets of each distinct row.
-    """
-    multiplicity, member = table.multiplicity, found.member
-    own = narrowed(found.bucket) if member is None else Runs.of(found.bucket)
+    """Where each row of the original went, found when its holder asks."""
+    member, own = found.member, found.in_bucket
     if member is None and found.table is not distinct and distinct.multiplicity is not None:
         member = owners(distinct.multiplicity).astype(np.int32)
-
-    def numbers() -> Ints:
-        rows = record if multiplicity is None else np.repeat(record, multiplicity)
-        bucket = own.each if isinstance(own, Runs) else own
-        if member is None:
-            return bucket[rows].astype(np.int64)
-        result = np.empty(len(rows), dtype=np.int64)
-        result[np.argsort(rows, kind="stable")] = bucket[np.argsort(member, kind="stable")]
-        return result
-
-    return Assignment(table.rows, numbers)
+    return Assignment.of_members(table, record, own if isinstance(own, Runs) else narrowed(own), member)
 
 
 def _require_kept(release: Buckets) -> None:

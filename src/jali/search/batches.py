@@ -148,10 +148,10 @@ def seated_row(value: Ints, people: Ints, line: Ints, order_of: Callable[[int], 
     return row
 
 
-def dealt_out(row: NDArray[np.int32], order: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def dealt_out(row: NDArray[np.int32], order: Ints) -> tuple[NDArray[np.int32], Runs]:
     """The row dealt out in turn to as many buckets as there are in `order`: its members bucket by bucket, and whose.
 
-    Bucket `order[i]` of those that are dealt to gets the number i. So the number says nothing where the order is random.
+    Bucket `order[i]` of those that are dealt to gets the number i, which says nothing where the order is random.
     """
     buckets, at = len(order), 0
     size = narrowed((len(row) - order + buckets - 1) // buckets)
@@ -161,7 +161,7 @@ def dealt_out(row: NDArray[np.int32], order: Ints) -> tuple[NDArray[np.int32], N
         here = row[np.repeat(order[some], own) + buckets * runs(0, own)]
         member[at : at + len(here)] = here
         at += len(here)
-    return member, Runs(size).each
+    return member, Runs(size)
 
 
 def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:

@@ -15,7 +15,7 @@ from jali.core.formats import to_native
 from jali.core.rows import NumbersOf, Paired, Rows, cells, fresh_order
 from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
-from jali.estimates.link_join import Hidden, Mass, Shown, shuffled_within
+from jali.estimates.link_join import Mass, shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
@@ -29,9 +29,12 @@ from jali.releases.linked.linked import (
     Pairs,
     broken_by,
     counts_of,
+    entries_of,
+    mass_of,
     paired,
     require_once,
     sized,
+    totals_of,
     weight_of,
 )
 from jali.releases.linked.tables import floats
@@ -132,14 +135,7 @@ class Buckets(Linked):
             apart[weights] = lambda some: pa.array(weight[link[some]])
         shown = pa.table({column.name: cells(column.texts, column.held) for column in held.shown})
         individuals = Paired(shown, held.pairs.order, held.pairs.cell, apart)
-        keys = [(column.held, len(column.labels)) for column in held.hidden]
-        entry, first = combine([*keys, (held.people, int(held.people.max()) + 1)], len(held.people))
-        values = {column.name: cells(column.texts, column.held[first]) for column in held.hidden}
-        values[count] = pa.array(held.people[first].astype(np.int64))
-        of_entry = held.entry_bucket
-        bucket: NumbersOf = lambda some: pa.array(of_entry[some].astype(np.int64) + 1)  # noqa: E731
-        entries = Paired(pa.table(values), None, narrowed(entry), {number: bucket}, leading=True)
-        return {"individuals": individuals, "buckets": entries}
+        return {"individuals": individuals, "buckets": entries_of(held, (number, count))}
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -227,10 +223,7 @@ class Buckets(Linked):
 
     def totals(self) -> list[Ints]:
         """The sizes of the buckets, largest first, and the people of each sensitive value."""
-        held = self.contents
-        sizes = np.sort(counted(held.entry_bucket, held.people))[::-1]
-        judged = ((c.judged[0], c.judged[1][c.held]) for c in held.hidden if c.judged is not None)
-        return [sizes, *(counted(codes, held.people, len(values)) for values, codes in judged)]
+        return totals_of(self.contents)
 
     def estimate(self) -> LinkedEstimate:
         """What an analyst can infer from the two tables."""
@@ -254,17 +247,8 @@ class Buckets(Linked):
         )  # fmt: skip
 
     def mass(self, cover_of: Callable[[Published], Cover]) -> Mass:
-        """The mass of exact cells of quasi-identifiers and sensitive columns, where cells cover what `cover_of` says.
-
-        It says what `inferred` does, and holds neither boxes nor pairs of theirs with values.
-        """
-        held, quasi = self.contents, [column for column in self.contents.shown if column.role == "quasi"]
-        keys = [(column.held, len(column.labels)) for column in quasi]
-        cell, first = combine(keys, len(quasi[0].held))
-        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held[first]) for c in quasi]
-        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
-        own = Shown(shown, cell[held.pairs.cell], held.pairs.link, held.pairs.numbers)
-        return Mass.of(own, Hidden(hidden, held.entry_bucket, held.people), held.weight)
+        """The mass of exact cells of quasi-identifiers and sensitive columns, for whom cells cover what is said."""
+        return mass_of(self.contents.shown, self.contents.pairs, self.contents, cover_of)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
@@ -280,19 +264,15 @@ class Buckets(Linked):
         number, count, weights = names["bucket"], names["count"], names.get("weights")
         facts = Manifest.from_dict(manifest)
         read = Members.of(tables["individuals"], number)
-        if read.link is None:
-            raise ValueError("the tables have no buckets")
         shown = [restored(f, read.shown[f["name"]]) for f in told if f["role"] != "sensitive"]
         weight = None if weights is None else weight_of("bucket", read.each(floats(read.shown[weights])), read.link)
         alike = any(map(counts_on_size, facts.principles))
         if read.in_order or alike:
             columns, pairs = paired(shown, read.link, **read.how)
         else:  # only the promises are judged, which ask for the sizes of buckets
-            columns, pairs = tuple(shown), sized(read.link, read.how.get("numbers"))
+            columns, pairs = tuple(shown), sized(read)
         del read  # which may have a number for every row
         entries = Members.of(tables["buckets"], number, as_rows=True)
-        if entries.link is None:
-            raise ValueError("the tables have no buckets")
         hidden = [restored(f, entries.shown[f["name"]]) for f in told if f["role"] == "sensitive"]
         values = tuple(column.with_codes(entries.each(column.held)) for column in hidden)
         people = narrowed(entries.each(whole_numbers(entries.shown[count])))
