@@ -349,14 +349,9 @@ class Release(ABC):
         """
         with store.hold_release(folder, overwrite=overwrite):
             self.verify()
-            tables = dict(self.counted_tables)
-
-            def check(new: Path) -> None:
-                self._let_go(tables)
-                self.check_written(new, lambda: store.read(new, in_order=False))
-
             return store.write(
-                folder, tables, self.written_facts(), overwrite=overwrite, form=format, check=check,
+                folder, self.counted_tables, self.written_facts(), overwrite=overwrite, form=format,
+                check=lambda new: self.check_written(new, lambda: store.read(new, in_order=False)),
                 texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
             )  # fmt: skip
 
@@ -410,14 +405,6 @@ class Release(ABC):
             rows = [["" if c is None else cut(c) if isinstance(c, str) else c for c in row.values()] for row in first]
             parts.append(html_table(table.column_names, rows, caption=f"Table “{name}”, its first rows"))
         return joined(parts)
-
-    def _let_go(self, tables: dict[str, Rows]) -> None:
-        """Free what tables that are written take and what can be made again, as long as the files are judged."""
-        for rows in tables.values():
-            if rows.order is not None:
-                rows.order.rest()
-        tables.clear()
-        self.__dict__.pop("counted_tables", None)
 
     def check_written(self, place: str | Path, read: Reading) -> None:
         """Read what was written back: it must say what this release says, and keep every promise by itself."""

@@ -70,6 +70,8 @@ def write(
             for name, text in texts.items():
                 _write_text(place.new / name, text)
             _build(place.new, tables, manifest, tuple(texts), write_files or partial(files_of, form=form))
+            _let_go(tables)
+            tables = {}
             check(place.new)
             if _identity(place.target) != before:  # by a process that no lock keeps out, on another machine perhaps
                 raise InputError(f"{folder} was replaced meanwhile", do="look at what is there now, and save again")
@@ -78,6 +80,13 @@ def write(
             do = "free some space or choose another folder"
             raise InputError(f"cannot write to {folder}", got=reason(problem), do=do) from None
     return Path(folder)
+
+
+def _let_go(tables: Mapping[str, Rows]) -> None:
+    """Free the orders of tables that are written, as long as the files are judged: they can be drawn again."""
+    for rows in tables.values():
+        if rows.order is not None:
+            rows.order.rest()
 
 
 @contextmanager
@@ -275,26 +284,15 @@ def read(folder: str | Path, *, in_order: bool = True) -> tuple[Mapping[str, Row
     for file, facts in files.pop(None):  # pictures
         _read_file(folder, file, facts, links, in_order=in_order)
     tables = _Tables({name: partial(table, own) for name, own in files.items() if name is not None})
-    return (dict(tables) if in_order else tables), manifest
+    return ({name: tables[name] for name in tables} if in_order else tables), manifest
 
 
-class _Tables(Mapping[str, "Rows"]):
-    """The tables of a folder, each read whenever somebody asks for it."""
-
-    def __init__(self, reading: Mapping[str, Callable[[], Rows]]) -> None:
-        self.reading = reading
+class _Tables(dict[str, Any]):
+    """The tables of a folder by name, each read whenever somebody asks for it."""
 
     def __getitem__(self, name: str) -> Rows:
-        return self.reading[name]()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.reading
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.reading)
-
-    def __len__(self) -> int:
-        return len(self.reading)
+        found: Rows = super().__getitem__(name)()
+        return found
 
 
 def _links(manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -28,9 +28,8 @@ from jali.kernels import DIGITS
 from jali.kernels.jit import ready
 from jali.principles import AlphaAnonymity, FrequencyDiversity, TCloseness
 from jali.principles.base import Principle, hold
-from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
-from jali.search.batches import dealt_into, dealt_out, hold_dealt, seated_row, smallest
+from jali.search.batches import dealing_of, dealt_into, dealt_out, seated_row, smallest
 from jali.search.common import require_feasible
 from jali.search.items import Columns, columns_of
 
@@ -390,44 +389,3 @@ def dealt(value: Ints, principles: tuple[Principle, ...], whole: Counts, order: 
     """
     place, batches = dealing_of(counted(value, length=len(whole.joint)), principles, whole)
     return dealt_into(place[value], batches, order)
-
-
-def dealing_of(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> tuple[Ints, int]:
-    """Where each joint value stands in the row, (values,), and how many batches are dealt to.
-
-    Both follow from how many people have each value: (values,).
-    """
-    line = _line(people, principles, whole)
-    place = np.empty(len(line), dtype=np.int64)
-    place[line] = np.arange(len(line))
-    return place, most_batches(people[line], line, principles, whole)
-
-
-def _line(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> Ints:
-    """The joint values in the order in which they are dealt: by the column with the largest need, frequent ones first.
-
-    With one sensitive column this is anatomy's own row.
-    """
-    need = max(principles, key=lambda p: p.least_size())
-    column = whole.column(need.sensitive) if isinstance(need, ColumnPrinciple) else whole.sensitive[0]
-    own = whole.joint[:, [c.name for c in whole.sensitive].index(column.name)]
-    often = counted(own, people)
-    return np.lexsort((np.arange(len(people)), own, -often[own]))
-
-
-def most_batches(people: Ints, value: Ints, principles: tuple[Principle, ...], whole: Counts) -> int:
-    """The most batches found that keep every promise when everybody is dealt out in turn, `people` of each `value`.
-
-    Batches are made larger, twofold, until they hold; then the least size is bisected. Everybody in one batch holds.
-    """
-    total = int(people.sum())
-    size, failed = max(1, *(p.least_size() for p in principles)), 0
-    while size < total and not hold_dealt(people, value, total // size, principles, whole):
-        size, failed = min(2 * size, total), size
-    while size - failed > 1 and failed:
-        middle = (size + failed) // 2
-        if hold_dealt(people, value, total // middle, principles, whole):
-            size = middle
-        else:
-            failed = middle
-    return max(1, total // size)

@@ -95,8 +95,8 @@ class Angel(Linked):
         """Those that a mixture of batches reaches a level of; Safety is about arrangements within batches."""
         return tuple(p for p in self.batch_principles if p.scope == "group")
 
-    @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    @property
+    def counted_tables(self) -> dict[str, Rows]:  # made when asked for: a number for each row
         """The tables of quasi-identifiers, `data` with all of them first, and the table of batches."""
         held = self.contents
         number, count, weights = held.names
@@ -251,9 +251,9 @@ class Angel(Linked):
             mass = order.numbers if table.weight is None else order.numbers * table.weight
             return BoxEstimate.from_rows(own, mass.astype(np.float64), order=order)
         hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
-        own, people = (each.astype(np.int64) for each in (held.entry_batch, held.people))
+        entry, people = (each.astype(np.int64) for each in (held.entry_batch, held.people))
         return LinkedEstimate.of_pairs(
-            shown, cell, link, order, hidden, own, people, weight=held.weight, called="batch"
+            shown, cell, link, order, hidden, entry, people, weight=held.weight, called="batch"
         )  # fmt: skip
 
     # For the holder.

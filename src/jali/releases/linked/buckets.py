@@ -124,8 +124,8 @@ class Buckets(Linked):
         """The bucket of each individual, counted from 0: its number less one."""
         return self.contents.bucket
 
-    @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    @property
+    def counted_tables(self) -> dict[str, Rows]:  # made when asked for: a number for each row
         """The individuals with their bucket numbers, and the buckets with their values and counts."""
         held = self.contents
         number, count, weights = held.names

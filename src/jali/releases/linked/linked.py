@@ -140,7 +140,7 @@ class Linked(Release):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release does not know where the original's rows went; its tables are made again."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("tables", "counted_tables")}
+        kept = {name: value for name, value in self.__dict__.items() if name != "tables"}
         return kept | {"_keys": None, "_assigned": None}
 
 
