@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jali.core import arrays
 from jali.core.arrays import (
+    Runs,
     added,
     added_by_key,
     combine,
@@ -90,6 +91,17 @@ def test_runs_are_counted_out(size: list[int], data: st.DataObject) -> None:
     many, places = runs_of(start, array(which))
     assert many.tolist() == [size[i] for i in which]
     assert places.tolist() == oracle.runs([int(start[i]) for i in which], [size[i] for i in which])
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 5))
+def test_runs_are_numbers_in_order(numbers: list[int], at_once: int) -> None:
+    """They are given back one by one; numbers that fall somewhere are refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "AT_ONCE", at_once)
+        assert Runs.of(array(sorted(numbers))).each.tolist() == sorted(numbers)
+        if numbers != sorted(numbers):
+            with pytest.raises(ValueError, match="not in order"):
+                Runs.of(array(numbers))
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.data())

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import jali
+from jali.core.arrays import Runs
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, InternalError
 from jali.releases.linked.buckets import Buckets
@@ -282,7 +283,7 @@ def test_a_broken_promise_is_found_before_and_after_saving(tmp_path: Path) -> No
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert not jali.audit(folder).holds
     held = release.contents
-    elsewhere = held.pairs._replace(link=np.zeros_like(held.pairs.link))
+    elsewhere = held.pairs._replace(links=Runs.of(np.zeros_like(held.pairs.link)))
     for wrong in (held._replace(people=held.people + 1), held._replace(pairs=elsewhere)):
         release.contents = wrong
         with pytest.raises(InternalError, match="nothing was written"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import permutations
 
@@ -13,10 +14,25 @@ import pytest
 from hypothesis import given
 
 import jali
+from jali.core.arrays import Ints
 from jali.encoding.table import Table
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
-from jali.search.halves import Halves, People, Sample, _compiled_cut, _draw, _plain_cut, halve, samples_of
+from jali.search.halves import (
+    Halves,
+    People,
+    Sample,
+    _compiled_cut,
+    _draw,
+    _plain_cut,
+    dealing_of,
+    dealt,
+    halve,
+    halve_counted,
+    samples_of,
+    seated_counted,
+)
+from jali.search.halves import people_of as searched_people
 from jali.search.items import columns_of, items_of, under_taxonomy
 from oracles import halves as oracle
 from oracles.often import examples, seeds
@@ -132,6 +148,86 @@ def test_halves_are_what_the_decision_says(seed, principles, by):  # type: ignor
         halves = halve(columns_of(table), people, principles, **bits, by=by, compiled=compiled)
         assert together(halves.group) == expected
         assert halves.groups == len(expected)
+
+
+class Tape:
+    """The draws of `halve` for people who are listed, as the draws of `halve_counted` for the records they are one of.
+
+    People are listed record by record. Of each value the tape says who of them comes first, then of each sample.
+    """
+
+    def __init__(self, people: People, line: list[int], drawn: Ints, ties: Ints) -> None:
+        self.by_value = {v: drawn[people.value[drawn] == v] for v in line}
+        self.orders = iter([np.searchsorted(np.sort(own), own) for own in self.by_value.values()])
+        self.rank = np.argsort(ties)
+
+    def order_of(self, many: int) -> Ints:
+        order = next(self.orders, np.arange(many))
+        assert len(order) == many
+        return order
+
+    def turns(self, samples: list[Sample]) -> Iterator[Ints]:
+        """The order of ties in each sample, in which people stand value by value."""
+        begin = np.zeros(len(self.by_value), dtype=np.int64)
+        for sample in samples:
+            own = zip(begin, sample.histogram, self.by_value.values(), strict=True)
+            yield np.argsort(self.rank[np.concatenate([drawn[b : b + n] for b, n, drawn in own])])
+            begin += sample.histogram
+
+
+def records_of(table: Table) -> tuple[Table, Table, Ints]:
+    """The distinct rows of a table, the same people listed record by record, and the record of each."""
+    distinct, _ = table.merged(None)
+    assert distinct.multiplicity is not None
+    return distinct, distinct.one_by_one(), np.repeat(np.arange(distinct.records), distinct.multiplicity)
+
+
+@given(seeds, requirements, ways, st.booleans(), st.integers(1, 40))
+@examples(3)
+def test_halves_from_counts_are_those_of_everybody_listed(seed, principles, by, sorting, at_once):  # type: ignore[no-untyped-def]
+    """With the same draws the same records are together, in one part or in many, compiled or not."""
+    rng = np.random.default_rng(seed)
+    distinct, listed, owner = records_of(drawn_table(rng, 40, 3))
+    people, records = searched_people(listed), searched_people(distinct)
+    if not hold(principles, people.whole).all():
+        return
+    bits = {"drawn": rng.permutation(listed.records), "ties": rng.permutation(listed.records)}
+    made = halve(columns_of(listed), people, principles, **bits, by=by, sorting=sorting, compiled=False)
+    histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
+    samples = samples_of(histogram, least_of(principles), principles, people.whole)
+    for compiled in (True, False):
+        tape = Tape(people, list(range(len(histogram))), **bits)
+        turns = tape.turns(samples)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("jali.core.arrays.AT_ONCE", at_once)
+            found = halve_counted(
+                columns_of(distinct), records, distinct.multiplicity, principles, order_of=tape.order_of,
+                turn_of=lambda many, turns=turns: next(turns), by=by, sorting=sorting, compiled=compiled,
+            )  # fmt: skip
+        group = found.in_group.each
+        assert Counter(tuple(sorted(found.member[group == g])) for g in range(len(found.in_group.sizes))) == Counter(
+            tuple(sorted(owner[made.group == g])) for g in range(made.groups)
+        )
+
+
+@given(seeds, st.sampled_from([jali.FrequencyDiversity(2), jali.EntropyDiversity(2), jali.TCloseness(0.4)]))
+def test_batches_dealt_from_counts_are_those_of_everybody_listed(seed, principle):  # type: ignore[no-untyped-def]
+    """With the same draws the same records meet."""
+    rng = np.random.default_rng(seed)
+    distinct, listed, owner = records_of(drawn_table(rng, 30, 3))
+    people = searched_people(listed)
+    if not hold((principle,), people.whole).all():
+        return
+    drawn = rng.permutation(listed.records)
+    batch = dealt(people.value, (principle,), people.whole, drawn)
+    many = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
+    place, _ = dealing_of(many, (principle,), people.whole)
+    tape = Tape(people, np.argsort(place).tolist(), drawn, drawn)
+    found = seated_counted(distinct, (principle,), "anatomy", tape.order_of, np.arange)
+    group = found.in_group.each
+    assert [sorted(found.member[group == g]) for g in range(len(found.in_group.sizes))] == [
+        sorted(owner[batch == g]) for g in range(int(batch.max()) + 1)
+    ]
 
 
 @given(seeds, requirements)

@@ -52,9 +52,10 @@ def case(seed: int) -> Case:
     drawn = zip(names[:shown], covers, codes, strict=True)
     widths = [len(nodes) for _, nodes in covers]
     cell, first = arrays.combine([(code[order], width) for code, width in zip(codes, widths, strict=True)], len(link))
+    pairs = pairs_of(cell, len(first), link[order], given=True)
     estimate = LinkedEstimate.of_pairs(
         [BoxColumn(n, "number", "quasi", cover, code[order][first]) for n, (cover, _), code in drawn],
-        *pairs_of(cell, len(first), link[order], given=True),
+        pairs.cell, pairs.link, pairs.order,
         [BoxColumn(n, "number", "sensitive", exact, entries[:, i + 1]) for i, n in enumerate(names[shown:])],
         entries[:, 0], count_of, weight=weight,
     )  # fmt: skip

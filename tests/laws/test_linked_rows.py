@@ -21,7 +21,7 @@ from jali.core import arrays, rows
 from jali.core.arrays import SumsByKey, narrowed, run_lengths
 from jali.releases.column import holder_cover
 from jali.releases.linked.linked import broken_by, counts_of, pairs_of
-from jali.search.batches import deal, row_of, seated_row
+from jali.search.batches import deal, dealt_out, row_of, seated_row
 
 
 def people(seed: int = 0, many: int = 90, **more: Any) -> jali.Table:
@@ -93,6 +93,27 @@ def test_the_holder_finds_every_row_in_a_bucket_with_its_value() -> None:
             pickle.loads(pickle.dumps(release)).assignment(table)
 
 
+@pytest.mark.parametrize("batches", ["halves", "anatomy"])
+def test_batches_of_counted_rows_hold_the_rows_that_went_there(batches: Any, tmp_path: Path) -> None:
+    """A table that is counted is seated from its counts; rows, marginals, files and the private file still fit."""
+    table = people(many=300).merged(None)[0]
+    assert table.multiplicity is not None
+    assert table.records < table.rows
+    promise = jali.FrequencyDiversity(3)
+    how: Any = {"k": 4, "transparent": True, "batches": batches, "marginals": [["age", "ill"], ["zip"]]}
+    release = jali.angelize(table, promise, **how)
+    batch = release.assignment(table)
+    own = Counter(zip((batch + 1).tolist(), table.frame("arrow")["ill"].to_pylist(), strict=True))
+    assert own == {(row["batch"], row["ill"]): row["count"] for row in release.batches.to_pylist()}
+    loaded: Any = jali.load(release.save(tmp_path / "out", format="parquet", private=tmp_path / "keys.parquet"))
+    more: Any = loaded.extend(table, [["zip", "ill"]], tmp_path / "keys.parquet", joint_k=False)
+    assert len(more.contents.tables) == len(release.contents.tables) + 1
+    assert jali.measure(release, table).kl >= 0
+    listed = jali.angelize(table.one_by_one(), promise, **how)
+    assert sorted(listed.contents.tables[0].sizes.tolist()) == sorted(release.contents.tables[0].sizes.tolist())
+    assert sorted(listed.contents.tables[2].sizes.tolist()) == sorted(release.contents.tables[2].sizes.tolist())
+
+
 # -- one order ------------------------------------------------------------------------------------------------------
 
 
@@ -155,6 +176,73 @@ def test_promises_are_judged_in_parts_as_in_one(principle: Any, monkeypatch: pyt
     monkeypatch.setattr("jali.releases.linked.linked.AT_ONCE", 8)
     expected = [] if bool(principle.holds(counts_of(*given)).all()) else [principle]
     assert broken_by((principle,), *given) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=40), st.integers(1, 6),
+    st.booleans(),
+)  # fmt: skip
+def test_pairs_found_some_links_at_a_time_are_those_found_at_once(
+    given_rows: list[tuple[int, int]], at_once: int, in_turn: bool
+) -> None:
+    """Records that come sorted by link are counted in parts, others as one; members stand for their cells."""
+    link, cell = np.array(sorted(given_rows, key=lambda row: row[0]) if in_turn else given_rows).T
+    member = np.arange(len(link))[::-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jali.releases.linked.linked.AT_ONCE", at_once)
+        pairs = pairs_of(cell[::-1], 4, link, member=member, given=True)
+    rows_of = list(zip(link.tolist(), cell.tolist(), strict=True))
+    expected = Counter(rows_of)
+    found = list(zip(pairs.link.tolist(), pairs.cell.tolist(), strict=True))
+    assert found == sorted(expected)
+    assert pairs.numbers.tolist() == [expected[row] for row in found]
+    assert [found[at] for at in pairs.order.of.tolist()] == rows_of
+
+
+def test_a_pair_that_occurs_very_often_is_counted_whatever_came_before() -> None:
+    """Numbers are narrow as long as they are small."""
+    link = np.repeat([0, 1], [3, 300])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jali.releases.linked.linked.AT_ONCE", 2)
+        pairs = pairs_of(np.zeros(303, dtype=np.int64), 1, link)
+    assert pairs.numbers.tolist() == [3, 300]
+
+
+@given(st.integers(1, 30), st.data())
+def test_a_row_that_is_dealt_out_is_dealt_in_turn(people: int, data: Any) -> None:
+    """Bucket by bucket: who stands at i goes to bucket i mod b, and bucket order[j] is published as j."""
+    buckets = data.draw(st.integers(1, people))
+    order = np.array(data.draw(st.permutations(range(buckets))))
+    row = np.arange(100, 100 + people, dtype=np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "AT_ONCE", data.draw(st.integers(1, 9)))
+        member, bucket = dealt_out(row, order)
+    found = list(zip(bucket.each.tolist(), member.tolist(), strict=True))
+    number = {int(one): j for j, one in enumerate(order)}
+    assert found == sorted((number[i % buckets], 100 + i) for i in range(people))
+
+
+@pytest.mark.parametrize("kind", ["buckets", "angel"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_order_that_was_let_go_of_is_drawn_again(
+    kind: str, form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large orders are forgotten while files are judged; the frame still has the order of the files."""
+    monkeypatch.setattr(rows, "RESTING", 10)
+    made = []
+    monkeypatch.setattr(rows, "drawn", lambda *given, draw=rows.drawn: made.append(1) or draw(*given))
+    table = people()
+    release: Any = jali.anatomize(table, jali.FrequencyDiversity(3))
+    if kind == "angel":
+        release = jali.angelize(table, jali.FrequencyDiversity(3), k=4)
+    folder = release.save(tmp_path / "out", format=form)
+    before = len(made)
+    again = release.frame("arrow")
+    assert len(made) > before
+    loaded = jali.load(folder).frame("arrow")
+    assert [list(map(str, r.values())) for r in loaded.to_pylist()] == [
+        list(map(str, r.values())) for r in again.to_pylist()
+    ]
 
 
 # -- small tools ----------------------------------------------------------------------------------------------------

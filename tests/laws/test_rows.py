@@ -341,3 +341,32 @@ def test_lack_of_memory_for_the_columns_is_said_as_such(monkeypatch: pytest.Monk
     monkeypatch.setattr("jali.releases.generalized.restored", fail)
     with pytest.raises(MemoryError, match="not enough memory to read"):
         jali.load(folder)
+
+
+# -- orders from the system's randomness ------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 40))
+def test_a_fresh_order_has_everybody_once(many: int) -> None:
+    """Nobody is lost, also where there is nobody."""
+    assert sorted(counting.fresh_order(many).tolist()) == list(range(many))
+
+
+def test_rows_that_draw_the_same_digits_are_ordered_by_further_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one random digit a row most of four are tied: over all digits that can be drawn, each order comes as often.
+
+    The digits of tied rows are drawn in turn from the same tape, so that the tape decides about everything.
+    """
+    found: Counter[tuple[int, ...]] = Counter()
+    random = np.random.default_rng(4)
+
+    def one_digit(size: int) -> bytes:
+        return (random.integers(0, 2, size // 8).astype(np.uint64) << np.uint64(63)).tobytes()
+
+    monkeypatch.setattr(counting.secrets, "token_bytes", one_digit)
+    times = 4_800
+    for _ in range(times):
+        found[tuple(counting.fresh_order(4).tolist())] += 1
+    expected = times / 24
+    assert len(found) == 24
+    assert sum((n - expected) ** 2 / expected for n in found.values()) < 60  # chi-square, 23 degrees: p < 0.0001

@@ -340,3 +340,22 @@ def test_decimals_and_domains() -> None:
     column = jali.table(pa.table({"x": [1, 3]}), quasi={"x": jali.bands(2, low=0, high=4)})["x"]
     assert column.mask("declared").tolist() == [True] * 5
     assert column.mask("present").tolist() == [False, True, False, True, False]
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.sampled_from(["declared", "present"]))
+def test_the_nodes_of_a_column_are_those_of_its_hierarchy(ages: list[int], domain: Any) -> None:
+    """Level after level: which node has each value, a value of each node, and how many of the domain are under it."""
+    levels = {"age": jali.bands(5, 20)}
+    column = jali.table(pa.table({"age": ages}), quasi=levels, domain=domain)["age"]
+    hierarchy, nodes = column.hierarchy, column.nodes
+    assert hierarchy is not None
+    assert nodes.maps.tolist() == [node for own in hierarchy.maps for node in own.tolist()]
+    assert nodes.widths == tuple(len(level.texts()) for level in hierarchy.levels)
+    examples = iter(nodes.examples.tolist())
+    known = column.mask(domain).tolist()
+    for own, width, under in zip(hierarchy.maps, nodes.widths, column.under(domain).sizes, strict=True):
+        for node in range(width):
+            assert own[next(examples)] == node
+            assert under[node] == sum(held for code, held in enumerate(known) if own[code] == node)
+    for sizes, logs in zip(*column.under(domain), strict=True):
+        assert logs.tolist() == [np.log(max(size, 1.0)) for size in sizes.tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -114,6 +115,26 @@ def run_lengths(key: Ints) -> tuple[Ints, NDArray[np.integer]]:
 # -- runs: parts of an array that follow each other, of different lengths ---------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Whole numbers that never fall, 0, 0, 0, 1, 1, 2, …, held as how often each of them occurs."""
+
+    sizes: NDArray[np.integer]  # (numbers,)
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.integer]) -> Runs:
+        """From the numbers themselves; a ValueError where they are not in order."""
+        for some in steps(len(numbers) - 1, 1):
+            if bool((numbers[some] > numbers[some.start + 1 : some.stop + 1]).any()):
+                raise ValueError("the numbers are not in order")
+        return cls(narrowed(counted(numbers)) if len(numbers) else np.zeros(0, dtype=np.uint8))
+
+    @property
+    def each(self) -> NDArray[np.int32]:
+        """The numbers one by one, made whenever somebody asks."""
+        return np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes)
+
+
 def starts(size: NDArray[np.integer] | Bools | Sequence[int]) -> Ints:
     """Where runs of these sizes begin, and where the last one ends: (runs + 1,)."""
     upto = np.zeros(len(size) + 1, dtype=np.int64)
@@ -152,7 +173,7 @@ def sorted_by(code: NDArray[np.integer], codes: int) -> tuple[Ints, Ints]:
 # -- parts, so that what is held together fits into memory ------------------------------------------------------------
 
 
-def portions(work: Ints, at_once: int | None = None) -> list[slice]:
+def portions(work: NDArray[np.integer], at_once: int | None = None) -> list[slice]:
     """The rows cut so that each part has about `at_once` pairs; `work` is the pairs of each row."""
     most = at_once or AT_ONCE
     cuts = np.searchsorted(np.cumsum(work), np.arange(most, int(work.sum()), most)).tolist()

@@ -21,6 +21,8 @@ Places = NDArray[np.int32]
 
 CHUNK = 1 << 18
 """Rows that are shuffled together."""
+RESTING = 1 << 24
+"""Rows beyond which an order is drawn again rather than kept."""
 _drawing = threading.RLock()  # an order may follow from another
 
 
@@ -33,8 +35,30 @@ def fresh_random() -> np.random.Generator:
 
 
 def fresh_order(rows: int) -> NDArray[np.int64]:
-    """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away."""
-    return np.argsort(np.frombuffer(secrets.token_bytes(8 * rows), dtype=np.uint64)).astype(np.int64)
+    """A random order from the system's own randomness: nobody can repeat it, so the order gives nothing away.
+
+    Rows are sorted by random digits. Each number that is sorted has the digits above and its row below, so that an
+    order takes eight bytes a row. Rows with the same digits, which are very few, are put into a random order in turn.
+    """
+    key = np.empty(rows, dtype=np.uint64)
+    row = np.uint64((1 << max(rows - 1, 0).bit_length()) - 1)
+    for some in steps(rows, 1, CHUNK):
+        key[some] = np.frombuffer(secrets.token_bytes(8 * (some.stop - some.start)), dtype=np.uint64) & ~row
+        key[some] |= np.arange(some.start, some.stop, dtype=np.uint64)
+    key.sort()
+    tied = [np.flatnonzero((key[s] ^ key[s.start + 1 : s.stop + 1]) <= row) + s.start for s in steps(rows - 1, 1)]
+    key &= row
+    order = key.view(np.int64)
+    for first, last in _stretches(np.concatenate(tied) if tied else np.zeros(0, dtype=np.int64)):
+        order[first : last + 1] = order[first : last + 1][fresh_order(last + 1 - first)]
+    return order
+
+
+def _stretches(tied: Ints) -> list[tuple[int, int]]:
+    """The first and the last place of each run of rows in which every one but the last is tied with the next."""
+    cut = np.flatnonzero(np.diff(tied) > 1)
+    first, last = np.append(tied[:1], tied[cut + 1]), np.append(tied[cut], tied[-1:]) + 1
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def open_order(rows: int) -> NDArray[np.int64]:
@@ -48,20 +72,23 @@ def drawn(numbers: Ints, random: np.random.Generator) -> Places:
     Each row is in each of some chunks with the same probability, by itself, and a chunk is shuffled: that is sorting by
     independent uniform numbers whose first digit is the chunk. How many of a distinct row are in a chunk is binomial.
     """
-    which, left = np.arange(len(numbers), dtype=np.int32), numbers
     if bool((numbers == 1).all()):
-        random.shuffle(which)
-        return which
-    of = np.empty(int(numbers.sum()), dtype=np.int32)
+        of = np.arange(len(numbers), dtype=np.int32)
+        random.shuffle(of)
+        return of
+    of, left = np.empty(int(numbers.sum()), dtype=np.int32), numbers
     chunks = max(1, -(-len(of) // CHUNK))
     chunks = chunks if chunks * len(numbers) <= len(of) else 1  # else drawing numbers takes longer than one shuffle
     at = 0
     for more in range(chunks, 0, -1):
         here = left if more == 1 else random.binomial(left, 1 / more)
-        part = of[at : at + int(here.sum())]
-        part[:] = np.repeat(which, here)
-        random.shuffle(part)
-        at, left = at + len(part), left - here
+        begin = at
+        for some in steps(len(here), 1):
+            own = np.repeat(np.arange(some.start, some.stop, dtype=np.int32), here[some])
+            of[at : at + len(own)] = own
+            at += len(own)
+        random.shuffle(of[begin:at])
+        left = left if more == 1 else left - here
     return of
 
 
@@ -72,6 +99,7 @@ class Order:
         """`of` is the distinct row of each row, or computes it where that takes long and nobody may ask."""
         self.numbers = cast(Ints, numbers)  # narrower where there are many
         self._of, self._made = (None, of) if callable(of) else (of, self._drawn)
+        self._random: np.random.Generator | None = None
 
     @cached_property
     def rows(self) -> int:
@@ -93,7 +121,17 @@ class Order:
         return self._of is not None
 
     def _drawn(self) -> Places:
-        return drawn(self.numbers, fresh_random())
+        """The order, the same at each call."""
+        self._random = self._random or fresh_random()
+        state = self._random.bit_generator.state
+        of = drawn(self.numbers, self._random)
+        self._random.bit_generator.state = state
+        return of
+
+    def rest(self) -> None:
+        """Let go of an order of many rows that was drawn here; whoever asks for it again gets the same one."""
+        if self._random is not None and self.rows > RESTING:
+            self._of = None
 
     def through(self, place: NDArray[np.integer], width: int) -> Order:
         """The order of what the distinct rows are parts of: `place` is the place of each among that."""
@@ -189,6 +227,7 @@ class Paired(Rows):
     cell: NDArray[np.integer] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))  # (pairs,)
     apart: Mapping[str, NumbersOf] = field(default_factory=dict)
     leading: bool = False  # whether the numbers are the first columns, not the last
+    in_order: bool = True  # whether somebody will ask for the order of pairs that are the rows
 
     @property
     def names(self) -> list[str]:
@@ -251,13 +290,16 @@ def distinct_rows(parts: Iterable[pa.Table], *, in_order: bool = True) -> Rows:
     return together([of_part(part) for part in parts], in_order=in_order)
 
 
-def pairs_of(table: pa.Table, apart: Sequence[str]) -> Rows:
-    """A table as its distinct cells, and row by row the numbers of some columns; those must be there and whole."""
+def pairs_of(table: pa.Table, apart: Sequence[str], *, in_order: bool = True) -> Rows:
+    """A table as its distinct cells, and row by row the numbers of some columns; those must be there and whole.
+
+    Without `in_order` the order of the rows means nothing.
+    """
     distinct, cell = _distinct(table.drop_columns(list(apart)))
     if any(table[name].null_count for name in apart):
         return Rows(table)  # which is then found to be wrong
     numbers = {name: _numbers(_narrow(table[name].to_numpy())) for name in apart}
-    return Paired(distinct, None, narrowed(cell), numbers)
+    return Paired(distinct, None, narrowed(cell), numbers, in_order=in_order)
 
 
 def _narrow(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
@@ -269,8 +311,11 @@ def _numbers(numbers: NDArray[np.integer]) -> NumbersOf:
     return lambda some: pa.array(numbers[some])
 
 
-def together(parts: Sequence[Rows], *, in_order: bool = True) -> Rows:
-    """The table that several make one after the other; else only how many there are of each distinct row."""
+def together(parts: list[Rows], *, in_order: bool = True) -> Rows:
+    """The table that several make one after the other; else only how many there are of each distinct row.
+
+    Long parts are taken out of the list as they are copied, so that nothing is held twice.
+    """
     if len(parts) == 1:
         return parts[0]
     paired = [part for part in parts if isinstance(part, Paired)]
@@ -279,19 +324,32 @@ def together(parts: Sequence[Rows], *, in_order: bool = True) -> Rows:
     whole, number = _distinct(pa.concat_tables([part.distinct for part in parts]))
     own = np.split(number, np.cumsum([part.distinct.num_rows for part in parts])[:-1])
     if paired:
-        cell = np.concatenate([narrowed(numbers)[part.cell] for numbers, part in zip(own, paired, strict=True)])
-        every = slice(None)
-        apart = {
-            name: _numbers(np.concatenate([part.apart[name](every).to_numpy() for part in paired]))
-            for name in paired[0].apart
-        }
-        return Paired(whole, None, cell, apart)
+        del paired
+        return _pairs_together(whole, [narrowed(numbers) for numbers in own], parts)
     if not in_order:
         total = np.zeros(whole.num_rows, dtype=np.int64)
         for number, part in zip(own, parts, strict=True):
             total += counted(number, part.numbers, whole.num_rows)
         return Rows(whole, Order(total))
     return ordered(whole, np.concatenate([numbers[part.of] for numbers, part in zip(own, parts, strict=True)]))
+
+
+def _pairs_together(whole: pa.Table, own: Sequence[NDArray[np.integer]], parts: list[Rows]) -> Paired:
+    """Pairs of several parts, whose cells have `own` numbers among all; the parts are taken out of their list."""
+    rows, names = sum(part.held for part in parts), [*cast(Paired, parts[0]).apart]
+    cell = np.empty(rows, dtype=np.result_type(*own))
+    apart = {name: np.empty(rows, dtype=np.int32) for name in names}
+    in_order, at = cast(Paired, parts[0]).in_order, 0
+    for numbers in own:
+        part = cast(Paired, parts.pop(0))
+        here = slice(at, at + part.held)
+        cell[here] = numbers[part.cell]
+        for name in names:
+            some = part.apart[name](slice(None)).to_numpy()
+            apart[name] = apart[name].astype(np.result_type(apart[name], some), copy=False)
+            apart[name][here] = some
+        at = here.stop
+    return Paired(whole, None, cell, {name: _numbers(each) for name, each in apart.items()}, in_order=in_order)
 
 
 def _distinct(table: pa.Table) -> tuple[pa.Table, Places]:

@@ -50,6 +50,11 @@ class Frequencies:
         return counted(self.combination, self.rows, self.combinations)
 
     @cached_property
+    def columns(self) -> tuple[NDArray[np.int32], ...]:
+        """The codes of each quasi column, one after the other: (columns)(combinations,)."""
+        return tuple(np.ascontiguousarray(self.codes[:, at]) for at in range(self.codes.shape[1]))
+
+    @cached_property
     def rows_by_code(self) -> list[Ints]:
         """The rows of each value of each quasi column, up to the last value that occurs: (columns)(values,)."""
         return [counted(self.codes[:, at], self.sizes) for at in range(self.codes.shape[1])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,22 @@ if TYPE_CHECKING:
 
 Role = Literal["quasi", "sensitive", "other", "identifier"]  # the last for pseudonyms
 Domain = Literal["declared", "present"]
+
+
+class Under(NamedTuple):
+    """How many values of the domain each node covers, level by level."""
+
+    sizes: list[Floats]  # (levels)(nodes,)
+    logs: list[Floats]  # their logarithms; 0 for a node that covers none
+
+
+class Nodes(NamedTuple):
+    """The nodes of all levels of a hierarchy, one level after the other."""
+
+    widths: tuple[int, ...]  # (levels,) how many nodes each level has
+    maps: NDArray[np.int32]  # (levels · values,) the node of each value
+    examples: NDArray[np.int32]  # (nodes of all levels,) a value of each node
+    under: dict[Domain, Under]  # what `Column.under` found
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +85,31 @@ class Column:
         found = v.numbers(self.values)
         assert found is not None
         return found
+
+    @cached_property
+    def star(self) -> int:
+        """The code of the value "*", which stands for every value in a release; -1 where there is none."""
+        return int(pc.index(self.labels, ROOT).as_py())
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The nodes of all levels of its hierarchy, one level after the other."""
+        assert self.hierarchy is not None
+        widths, examples = tuple(len(level) for level in self.hierarchy.levels), []
+        for nodes, width in zip(self.hierarchy.maps, widths, strict=True):
+            examples.append(np.zeros(width, dtype=np.int32))
+            examples[-1][nodes] = np.arange(len(nodes))
+        maps = np.concatenate(self.hierarchy.maps).astype(np.int32, copy=False)
+        return Nodes(widths, maps, np.concatenate(examples), {})
+
+    def under(self, domain: Domain) -> Under:
+        """How many values of the domain each node of each level covers; found once."""
+        known, hierarchy = self.nodes.under, self.hierarchy
+        if domain not in known and hierarchy is not None:
+            mask, levels = self.mask(domain), range(hierarchy.height + 1)
+            sizes = [hierarchy.node_sizes(level, mask).astype(np.float64) for level in levels]
+            known[domain] = Under(sizes, [np.log(np.maximum(size, 1.0)) for size in sizes])
+        return known[domain]
 
     def mask(self, domain: Domain) -> Bools:
         """Which values the domain has: all where it is declared, else those that occur."""
@@ -176,9 +217,8 @@ class Table:
         column = self[name]
         if column.hierarchy is None:
             raise InputError(f'column "{name}" has no hierarchy', do="only quasi-identifiers are generalized")
-        star = int(pc.index(column.labels, ROOT).as_py())
-        if star >= 0:
-            rows = np.flatnonzero(column.codes == star)
+        if column.star >= 0:
+            rows = np.flatnonzero(column.codes == column.star)
             where = f" in row {rows[0] + 1}" if len(rows) and self.multiplicity is None else ""
             raise InputError(
                 f'column "{name}" holds the value "{ROOT}"{where}, which stands for every value in a release',

@@ -136,13 +136,15 @@ class Mass:
     @classmethod
     def of(cls, shown: Shown, hidden: Hidden, scale: Floats | None) -> Mass:
         """Links are gone through some at a time; `scale` is the weight of a person of each link, by default 1."""
-        value, first = combine([(c.codes, c.cover.nodes) for c in hidden.columns], len(hidden.link))
-        width, cells = len(first), len(shown.columns[0].codes)
+        number, first = combine([(c.codes, c.cover.nodes) for c in hidden.columns], len(hidden.link))
+        value, width, cells = arrays.narrowed(number), len(first), len(shown.columns[0].codes)
+        del number  # as long as the entries are
         sums = arrays.SumsByKey(cells * width, dense=TABLED)
         most = max(1, arrays.AT_ONCE // 4 * (int(hidden.link[-1]) + 1) // max(len(hidden.link), len(shown.link)))
         for some in arrays.steps(int(hidden.link[-1]) + 1, 1, most):
             here, there = (
-                slice(*np.searchsorted(each, [some.start, some.stop]).tolist()) for each in (shown.link, hidden.link)
+                slice(*each.searchsorted(np.array([some.start, some.stop], dtype=each.dtype)).tolist())  # not widened
+                for each in (shown.link, hidden.link)
             )
             own, theirs = (each.astype(np.int64) - some.start for each in (shown.link[here], hidden.link[there]))
             count = hidden.people[there].astype(np.float64)

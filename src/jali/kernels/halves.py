@@ -42,8 +42,8 @@ def cut_equally(
     With `sorting` a node is left in the order of the column that was cut, so that the next cut of it divides people
     with the same value as this one has put them.
     """
-    key, best, room = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32)
-    own = np.empty(size, dtype=np.int32)
+    key, best, room = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    own = room  # combinations, until people are put into order
     for i in range(len(uncut)):
         node = order[i * size : (i + 1) * size]
         most, middle = -1, 0
@@ -69,7 +69,7 @@ def cut_equally(
 
 
 @inner
-def _middle(key: Ints, size: int, low: int, high: int) -> tuple[int, int]:
+def _middle(key: NDArray[np.int32], size: int, low: int, high: int) -> tuple[int, int]:
     """The last key of the lower half and the first of the upper one."""
     if high - low < 4 * size + 64:  # counting beats sorting where most keys occur
         many = np.zeros(high - low + 1, dtype=np.int64)
@@ -90,7 +90,7 @@ def _middle(key: Ints, size: int, low: int, high: int) -> tuple[int, int]:
 
 
 @inner
-def _sort(node: NDArray[np.int32], key: Ints, room: NDArray[np.int32], size: int) -> None:
+def _sort(node: NDArray[np.int32], key: NDArray[np.int32], room: NDArray[np.int32], size: int) -> None:
     """Put people into the order of their keys; those with the same key keep theirs."""
     low, high = key[:size].min(), key[:size].max()
     if high - low < 4 * size + 64:
@@ -137,7 +137,7 @@ def _span(ground: Ground, a: int, low: int, high: int) -> int:
 
 
 @inner
-def _divide(node: NDArray[np.int32], key: Ints, room: NDArray[np.int32], middle: int, size: int) -> None:
+def _divide(node: NDArray[np.int32], key: NDArray[np.int32], room: NDArray[np.int32], middle: int, size: int) -> None:
     """Those below the middle key go to the lower half, and of those who have it the first ones until it is full."""
     below = 0
     for j in range(size):

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, narrowed, owners
+from jali.core.arrays import Ints, Runs, combine, counted, narrowed, owners
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.core.rows import fresh_order
@@ -27,7 +27,7 @@ from jali.releases.display import Members, Show, naming_values, publish_groups, 
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
 from jali.releases.linked.linked import Assignment, paired, pairs_of
-from jali.search.batches import dealing, kept_by, row_of, seated_row
+from jali.search.batches import dealing, dealt_out, kept_by, row_of, seated_row
 from jali.search.common import require_feasible
 from jali.search.items import Mode, Split
 from jali.search.lattice.costs import Node
@@ -41,10 +41,15 @@ class _Grouped(NamedTuple):
     """Buckets as a search found them, over the distinct rows of a table."""
 
     table: Table  # one record for each distinct row
-    bucket: NDArray[np.integer]  # of each record, or of each member
-    member: NDArray[np.int32] | None = None  # the records that were dealt one by one
+    in_bucket: NDArray[np.integer] | Runs  # which each record, or each member, is in
+    member: NDArray[np.int32] | None = None  # the records that were dealt one by one, sorted by bucket
     levels: Mapping[str, int] | None = None  # of a lattice node
     checked: int = 0
+
+    @property
+    def bucket(self) -> NDArray[np.integer]:
+        """The bucket of each record, or of each member."""
+        return self.in_bucket.each if isinstance(self.in_bucket, Runs) else self.in_bucket
 
     @property
     def numbers(self) -> Ints | None:
@@ -99,8 +104,8 @@ def anatomize(
             found = _cut(distinct, required, mode, {"split": split, "threads": threads, "on_step": step})
         else:
             found = _dealt(distinct, required, step)
-    numbers = fresh_order(int(found.bucket.max()) + 1).astype(np.int32)
-    found = found._replace(bucket=numbers[found.bucket])
+    if found.member is None:  # else they were dealt at random
+        found = found._replace(in_bucket=fresh_order(int(found.bucket.max()) + 1).astype(np.int32)[found.bucket])
     others = [column for column in found.table.columns if column.role != "sensitive"]
     shown = [_shown(column, found, generalized, shows) for column in others]
     release = _release(found, required, shown, method | {"generalized": bool(generalized)} | named)
@@ -185,8 +190,9 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     people = counted(values, table.multiplicity, len(column))
     line, buckets = row_of(people, kept_by(drivers, column, people, l), column.unknown)
     row = seated_row(values, table.multiplicity, line, fresh_order)
+    member, bucket = dealt_out(row, fresh_order(buckets))
     step(table.rows, table.rows)
-    return _Grouped(table, np.arange(len(row), dtype=np.int32) % np.int32(buckets), row)
+    return _Grouped(table, bucket, member)
 
 
 # -- what is published --------------------------------------------------------------------------------------------
@@ -212,13 +218,14 @@ def _release(
     found: _Grouped, required: tuple[Principle, ...], shown: list[Published], method: Mapping[str, Any]
 ) -> Buckets:
     """The release of these buckets."""
-    table, bucket, buckets = found.table, found.bucket, int(found.bucket.max()) + 1
+    table, bucket = found.table, found.bucket
     hidden = [publish_exact(column) for column in table.sensitive]
     taken = [column.name for column in (*shown, *hidden)] + [n for n in (table.weight_name,) if n]
     columns, pairs = paired(shown, bucket, member=found.member, numbers=found.numbers)
     names = (free_name("bucket", taken), free_name("count", taken), table.weight_name)
     contents = Contents(columns, pairs, *_entries(hidden, found, bucket), _weight(found, bucket), names)
-    manifest = manifest_of(Buckets.kind, table, required, method, groups=buckets, suppressed=0)
+    manifest = manifest_of(Buckets.kind, table, required, method, groups=contents.buckets, suppressed=0)
+    del bucket
     release = Buckets(contents, manifest, origin=table.origin)
     _require_kept(release)
     release.search = {"checked": found.checked}
@@ -227,13 +234,12 @@ def _release(
 
 def _entries(
     hidden: list[Published], found: _Grouped, bucket: NDArray[np.integer]
-) -> tuple[tuple[Published, ...], NDArray[np.integer], NDArray[np.integer]]:
-    """The table of buckets: its sensitive columns, the bucket of each entry (sorted), and its people."""
+) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
+    """The table of buckets: its sensitive columns, the bucket of each entry, and its people."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], found.table.records)
-    own = value if found.member is None else value[found.member]
-    pairs = pairs_of(own, len(first), bucket, numbers=found.numbers)
-    columns = tuple(column.with_codes(column.held[first[pairs.cell]]) for column in hidden)
-    return columns, pairs.link, pairs.numbers
+    pairs = pairs_of(value, len(first), bucket, member=found.member, numbers=found.numbers)
+    columns = tuple(column.with_codes(column.held[first][pairs.cell]) for column in hidden)
+    return columns, pairs.links, pairs.numbers
 
 
 def _weight(found: _Grouped, bucket: NDArray[np.integer]) -> NDArray[np.float64] | None:
@@ -249,23 +255,11 @@ def _weight(found: _Grouped, bucket: NDArray[np.integer]) -> NDArray[np.float64]
 
 
 def _assignment(table: Table, record: NDArray[np.int32], distinct: Table, found: _Grouped) -> Assignment:
-    """Where each row of the original went, found when its holder asks; who of equal rows is where does not matter.
-
-    It keeps numbers and no values: the distinct row of each row, and the buckets of each distinct row.
-    """
-    multiplicity, bucket, member = table.multiplicity, narrowed(found.bucket), found.member
+    """Where each row of the original went, found when its holder asks."""
+    member, own = found.member, found.in_bucket
     if member is None and found.table is not distinct and distinct.multiplicity is not None:
         member = owners(distinct.multiplicity).astype(np.int32)
-
-    def numbers() -> Ints:
-        rows = record if multiplicity is None else np.repeat(record, multiplicity)
-        if member is None:
-            return bucket[rows].astype(np.int64)
-        result = np.empty(len(rows), dtype=np.int64)
-        result[np.argsort(rows, kind="stable")] = bucket[np.argsort(member, kind="stable")]
-        return result
-
-    return Assignment(table.rows, numbers)
+    return Assignment.of_members(table, record, own if isinstance(own, Runs) else narrowed(own), member)
 
 
 def _require_kept(release: Buckets) -> None:

@@ -42,6 +42,7 @@ from jali.releases.display import Show, naming_values, shown_again, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.angel import Angel
 from jali.releases.linked.decide import JOINT_TIME, decide
+from jali.releases.linked.linked import Assignment
 from jali.releases.linked.private import Assigned, batches_of, keys_of, read_keys
 from jali.releases.linked.tables import GroupTable
 from jali.search.halves import Seats, require_seats, seats_of
@@ -93,6 +94,7 @@ def angelize(
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
     seats = _seats(transparent, batches, required)
+    table = table if seats is not None and table.weight is None and not joint_k else table.one_by_one()
     shows = shows_of(table.quasi, show)
     table, named = naming_values(table, shows, grid, least)
     how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows, blind=transparent)
@@ -102,12 +104,12 @@ def angelize(
             found = best(table, required, TRIED if batches == "best" else (batches,), how, step)
         else:
             found = of_seats(table, required, seats, how, step)
-        batch = found.assigned.of_record
-        drafts = _marginals(table, wanted, how, batch=batch, at=1, step=step)
+        batch = None if how.blind else found.assigned.of_record
+        drafts = _marginals(found.assigned.table, wanted, how, batch=batch, at=1, step=step)
         settled = Settled((found.data, *drafts(how.k)), {})
         if joint_k and wanted:
             asked = Wanted(wanted, least, how.shows, drafts)
-            settled = settle(table, batch, settled.drafts, asked, seconds=joint_time)
+            settled = settle(table, found.assigned.of_record, settled.drafts, asked, seconds=joint_time)
     kl = found.kl if settled.drafts[0] is found.data else kl_of(found.assigned, settled.drafts[0])
     method = {
         "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
@@ -148,10 +150,15 @@ def _joint_method(joint_k: bool, joint_time: float, settled: Settled) -> dict[st
 
 
 def _marginals(
-    table: Table, wanted: Sequence[Marginal], how: How, *, batch: Ints, at: int, step: Step
+    table: Table, wanted: Sequence[Marginal], how: How, *, batch: Ints | None, at: int, step: Step
 ) -> Callable[[int], list[Draft]]:
-    """The tables of marginals with buckets of at least k people, by k; they are numbered from `at` on."""
-    make = partial(blind_marginal, table, step=step) if how.blind else partial(marginal, table, batch=batch, step=step)
+    """The tables of marginals with buckets of at least k people, by k; they are numbered from `at` on.
+
+    `batch` is that of each record, which is not asked for where buckets are formed without the sensitive values.
+    """
+    make = partial(blind_marginal, table, step=step)
+    if batch is not None and not how.blind:
+        make = partial(marginal, table, batch=batch, step=step)
     return lambda k: [make(each, f"marginal-{n}", how._replace(k=k)) for n, each in enumerate(wanted, at)]
 
 
@@ -168,14 +175,15 @@ def extended(
     """The release with more marginals over the same batches; see `Angel.extend`."""
     if not isinstance(table, Table):
         raise InputError("extend needs the original as a jali table", do="use jali.read or jali.table")
-    keys = release._keys if private is None else read_keys(private)
-    if keys is None:
+    known = release._keys if private is None else partial(read_keys, private)
+    if known is None:
         do = 'pass private="keys.parquet", the file that was saved with it'
         raise InputError("a release that was read from its folder does not know who is in which batch", do=do)
+    keys = known()
     method = release.manifest.method
     joint = bool(method.get("joint_k")) if joint_k is None else joint_k
     _check_joint(joint, joint_time)
-    table = _ordered(prepared(table), release)
+    table = _ordered(prepared(table).one_by_one(), release)
     batch = _same_batches(keys, table, release, given=private is not None)
     ways = (method["buckets"],) if method.get("buckets") in BUCKETS[1:] else BUCKETS[1:]
     again = shown_again(method)
@@ -198,7 +206,7 @@ def extended(
     coarsened = {**method.get("coarsened", {}), **settled.coarsened}
     said = {**method, **_joint_method(joint, joint_time, settled._replace(coarsened=coarsened))}
     made = Angel(release.contents._replace(tables=tables), replace(release.manifest, method=said), origin=table.origin)
-    made.remember(keys_of(Assigned.of_records(table, batch)), batch)
+    made.remember(lambda: keys_of(Assigned.of_records(table, batch)), Assignment(table.rows, lambda: batch))
     costs = bucket_costs(made, table, table.domain)  # more tables say more
     metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
     made.manifest = replace(made.manifest, metrics=metrics)
@@ -234,7 +242,7 @@ def _same_batches(keys: pa.Table, table: Table, release: Angel, *, given: bool) 
 def of_seats(table: Table, required: tuple[Principle, ...], seats: Seats, how: How, step: Step) -> Found:
     """Batches that are seated in one way, and the buckets that show the quasi-identifiers best."""
     assigned = seated_at_random(table, required, seats, step)
-    buckets, data = _sharpest(table, "data", how, linked=True, step=step)
+    buckets, data = _sharpest(assigned.table, "data", how, linked=True, step=step)
     return Found(kl_of(assigned, data), seats, buckets, assigned, data)
 
 

@@ -225,7 +225,7 @@ class Marginal(NamedTuple):
 
 
 def prepared(table: Table) -> Table:
-    """The table, one record a row, if it can be published in batches."""
+    """The table if it can be published in batches; rows of one record may go to different ones."""
     require_publishable(table, pseudonyms=False)
     if not table.sensitive:
         raise InputError("batches need a sensitive column", do='name one: sensitive=["…"] in read or table')
@@ -235,8 +235,7 @@ def prepared(table: Table) -> Table:
     if others:
         do = "leave them out: only quasi-identifiers and sensitive columns are protected in batches"
         raise InputError("an ANGEL release has no other columns", got=", ".join(others), do=do)
-    table = only_present(table)
-    return table.one_by_one()  # rows of one record may go to different batches
+    return only_present(table)
 
 
 def promises_of(table: Table, required: tuple[Principle, ...], k: int | None) -> tuple[int, tuple[Principle, ...]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted
+from jali.core.arrays import Ints, Runs, combine, counted, narrowed
 from jali.core.formats import free_name
 from jali.core.progress import Step
 from jali.core.rows import fresh_order, open_order
@@ -27,10 +28,11 @@ from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
-from jali.releases.linked.private import Assigned, keys_of
+from jali.releases.linked.linked import mass_of, paired, pairs_of
+from jali.releases.linked.private import Assigned, Seated, keys_of
 from jali.releases.linked.tables import Contents, GroupTable
 from jali.search.batches import batches_along, deal, dealing
-from jali.search.halves import Orders, Seats, seated
+from jali.search.halves import Orders, Seats, seated, seated_counted
 from jali.search.items import Split
 from jali.search.layout import RecodeShow
 from jali.search.mondrian import mondrian
@@ -44,7 +46,7 @@ class Draft(NamedTuple):
 
     name: str
     columns: tuple[Published, ...]  # their codes are (buckets,)
-    bucket: NDArray[np.int32]  # (records,) in the order of the original
+    bucket: NDArray[np.int32]  # (records,) of the table that it was made from
     linked: bool = True  # whether it will show batches
 
 
@@ -68,13 +70,20 @@ def _shown(
     )
 
 
-def kl_of(assigned: Assigned, data: Draft) -> float:
+def kl_of(assigned: Assigned | Seated, data: Draft) -> float:
     """The KL-divergence of a release with these batches and buckets, over the domain of the table's holder.
 
     All records of a combination are in one bucket.
     """
     table = assigned.table
-    hidden, entry_batch, people = _entries(assigned)
+    if isinstance(assigned, Seated):
+        contents = Contents((), *_entries(assigned))
+        link = assigned.seating.in_group.each
+        columns, pairs = paired(data.columns, link, member=data.bucket[assigned.seating.member])
+        del link
+        mass = mass_of(columns, pairs, contents, lambda column: holder_cover(column, table[column.name], table.domain))
+        return divergence(mass, table)
+    hidden, entries, people = _entries(assigned)
     f, buckets = table.frequencies, int(data.bucket.max()) + 1
     bucket = np.zeros(f.combinations, dtype=np.int64)
     bucket[f.row_combination] = data.bucket
@@ -88,19 +97,25 @@ def kl_of(assigned: Assigned, data: Draft) -> float:
     values = tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.codes) for c in hidden)
     there = counted(number, assigned.people)
     weight = _mean_of_batches(table, assigned.of_record)
-    return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, entry_batch, people, weight), table)
+    own = entries.each.astype(np.int64), people.astype(np.int64)
+    return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, *own, weight), table)
 
 
-def _entries(assigned: Assigned) -> tuple[tuple[Published, ...], Ints, Ints]:
-    """The table of batches: its sensitive columns, the batch of each entry (sorted), and its people."""
-    joint = assigned.table.frequencies.joint
+def _entries(assigned: Assigned | Seated) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
+    """The table of batches: its sensitive columns, the batch of each entry, and its people."""
+    table, joint = assigned.table, assigned.table.frequencies.joint
+    if isinstance(assigned, Seated):
+        hidden = [publish_exact(column) for column in table.sensitive]
+        number, example = combine([(c.held, len(c.labels)) for c in hidden], table.records)
+        member, link = assigned.seating.member, assigned.seating.in_group.each
+        pairs = pairs_of(number, len(example), link, member=member)
+        own = tuple(column.with_codes(column.held[example][pairs.cell]) for column in hidden)
+        return own, pairs.links, pairs.numbers
     keys = [(assigned.batch, assigned.batches), (assigned.value, len(joint))]
     entry, first = combine(keys, len(assigned.batch))
     value = assigned.value[first]
-    hidden = [
-        publish_exact(replace(column, codes=joint[value, i])) for i, column in enumerate(assigned.table.sensitive)
-    ]
-    return tuple(hidden), assigned.batch[first], counted(entry, assigned.people)
+    hidden = [publish_exact(replace(column, codes=joint[value, i])) for i, column in enumerate(table.sensitive)]
+    return tuple(hidden), Runs.of(assigned.batch[first]), narrowed(counted(entry, assigned.people))
 
 
 def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -113,8 +128,8 @@ def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.f
 
 
 def of_drafts(
-    assigned: Assigned, drafts: Sequence[Draft], principles: tuple[Principle, ...], method: Mapping[str, Any], *,
-    kl: float | None = None,
+    assigned: Assigned | Seated, drafts: Sequence[Draft], principles: tuple[Principle, ...],
+    method: Mapping[str, Any], *, kl: float | None = None,
 ) -> Angel:  # fmt: skip
     """The release of these batches and tables.
 
@@ -123,24 +138,35 @@ def of_drafts(
     """
     table = assigned.table
     assigned = assigned.renumbered(fresh_order(assigned.batches))
-    numbered = assigned.of_record
-    hidden, entry_batch, people = _entries(assigned)
     taken = [column.name for column in table.columns] + [n for n in (table.weight_name,) if n]
     number = free_name("batch", taken)
     names = (number, free_name("count", [*taken, number]), table.weight_name)
     with ThreadPoolExecutor(_WORKERS) as pool:  # drawing and sorting an order lets other threads work
-        tables = tuple(pool.map(lambda each: published(table, each, numbered), drafts))
-    contents = Contents(tables, hidden, entry_batch, people, _mean_of_batches(table, numbered), names)
+        tables = tuple(pool.map(lambda each: _published(assigned, each), drafts))
+    weight = None if isinstance(assigned, Seated) else _mean_of_batches(table, assigned.of_record)
+    contents = Contents(tables, *_entries(assigned), weight, names)
     told = {"groups": len(tables[0].sizes), "suppressed": 0}
     manifest = manifest_of(Angel.kind, table, principles, method, **told)
     manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
     release = Angel(contents, manifest, origin=table.origin)
     _require_kept(release)
-    release.remember(keys_of(assigned), numbered)
+    release.remember(partial(keys_of, assigned), assigned.assignment())
     costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None)
     release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.verify()
     return release
+
+
+def _published(assigned: Assigned | Seated, drawn: Draft) -> GroupTable:
+    """The table of these batches."""
+    if not isinstance(assigned, Seated):
+        return published(assigned.table, drawn, assigned.of_record)
+    if not drawn.linked:
+        return GroupTable(
+            drawn.name, drawn.columns, None, member=drawn.bucket, numbers=assigned.table.multiplicity
+        )  # fmt: skip
+    seating = assigned.seating
+    return GroupTable(drawn.name, drawn.columns, seating.in_group.each, member=drawn.bucket[seating.member])
 
 
 def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
@@ -154,9 +180,9 @@ def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
 
 def _require_kept(release: Angel) -> None:
     """Raise InputError where given batches or buckets do not keep what is promised."""
-    counts = release.counts()
-    broken = [p for p in release.batch_principles if not bool(p.holds(counts).all())]
+    broken = release.broken()
     if broken:
+        counts = release.counts()
         reached = ", ".join(f"{p.title} {p.bound} (reach {show_level(p.worst(counts))})" for p in broken)
         raise InputError(f"the batches do not keep {reached}")
     for table in release.contents.tables:
@@ -191,7 +217,7 @@ class Found(NamedTuple):
     kl: float
     batches: str  # how they were found; "own" where batches and buckets are the groups of a plain generalization
     buckets: str
-    assigned: Assigned
+    assigned: Assigned | Seated
     data: Draft
 
 
@@ -253,7 +279,7 @@ def _batched(
             batch = batches_along(table, required, fresh_order(table.records), on_step=step).batch
             yield way, Assigned.of_records(table, batch)
         elif way == "halves":
-            yield way, seated_at_random(table, required, "halves", step)
+            yield way, _seated(table, required, "halves", step)
         elif way == "partition":
             yield way, Assigned.of_combinations(table, _cut(table, required, step))
         else:
@@ -264,8 +290,20 @@ def _batched(
                     raise
 
 
-def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
-    """Batches that tell an attacker who knows the algorithm nothing more than they show."""
+def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned | Seated:
+    """Batches that tell an attacker who knows the algorithm nothing more than they show.
+
+    A table whose records stand for several people is seated from these counts.
+    """
+    if table.multiplicity is None:
+        return _seated(table, required, way, step)
+    distinct, record = table.merged(None)
+    seating = seated_counted(distinct, required, way, fresh_order, open_order, on_step=step)
+    return Seated(distinct, seating, table, record)
+
+
+def _seated(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
+    """The same for a table that lists everybody."""
     orders = Orders(fresh_order(table.records), open_order(table.records))
     return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 

@@ -44,7 +44,7 @@ COMPARED = ("kl", "loss")
 _NAMED = ("name", "role", "kind")  # what a manifest says of every column
 SHOWN_ROWS = 5
 """How many rows of a table a notebook shows."""
-Reading = Callable[[], tuple[dict[str, Rows], dict[str, Any]]]
+Reading = Callable[[], tuple[Mapping[str, Rows], dict[str, Any]]]
 """A way to read the tables and the manifest of a release that was written."""
 Bound = Literal["exact", "at most"]
 """Whether a figure about an attacker is exact or an upper bound."""
@@ -352,8 +352,7 @@ class Release(ABC):
             return store.write(
                 folder, self.counted_tables, self.written_facts(), overwrite=overwrite, form=format,
                 check=lambda new: self.check_written(new, lambda: store.read(new, in_order=False)),
-                texts=self._pictures(),
-                spreadsheet_safe=spreadsheet_safe,
+                texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
             )  # fmt: skip
 
     def write(self, target: str | Path, *, engine: Any = None, overwrite: bool = False) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def load(folder: str | Path) -> Release:
     return _kind_of(folder, manifest).restored(folder, tables, manifest)
 
 
-def _read(place: str | Path) -> tuple[dict[str, Rows], dict[str, Any]]:
+def _read(place: str | Path) -> tuple[Mapping[str, Rows], dict[str, Any]]:
     if located_release(place):
         from jali.sources.engines import stored
         from jali.sources.engines.locations import target_of

@@ -70,6 +70,8 @@ def write(
             for name, text in texts.items():
                 _write_text(place.new / name, text)
             _build(place.new, tables, manifest, tuple(texts), write_files or partial(files_of, form=form))
+            _let_go(tables)
+            tables = {}
             check(place.new)
             if _identity(place.target) != before:  # by a process that no lock keeps out, on another machine perhaps
                 raise InputError(f"{folder} was replaced meanwhile", do="look at what is there now, and save again")
@@ -78,6 +80,13 @@ def write(
             do = "free some space or choose another folder"
             raise InputError(f"cannot write to {folder}", got=reason(problem), do=do) from None
     return Path(folder)
+
+
+def _let_go(tables: Mapping[str, Rows]) -> None:
+    """Free the orders of tables that are written, as long as the files are judged: they can be drawn again."""
+    for rows in tables.values():
+        if rows.order is not None:
+            rows.order.rest()
 
 
 @contextmanager
@@ -248,33 +257,42 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read(folder: str | Path, *, in_order: bool = True) -> tuple[dict[str, Rows], dict[str, Any]]:
+def read(folder: str | Path, *, in_order: bool = True) -> tuple[Mapping[str, Rows], dict[str, Any]]:
     """The tables (as text) and the manifest of a release; an error if a file is missing or was changed.
 
-    Without `in_order` the order of many rows is not kept, which no promise is about.
+    Without `in_order` the order of many rows is not kept, which no promise is about, and each table is read when it is
+    asked for, so that not all of them need be held.
     """
     folder = path_of(folder)
     manifest = manifest_of(folder)
-    parts: dict[str, list[Rows]] = {}
     safe = manifest.pop(SPREADSHEET_SAFE, False) is True
     links = _links(manifest)
+    files: dict[str | None, list[tuple[Path, Mapping[str, Any]]]] = {None: []}
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
             raise InputError(f"the manifest of {folder} names a file outside its folder", do="get the release again")
-        file = folder / name
-        if not file.is_file():
+        if not (folder / name).is_file():
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
-        try:
-            found = _read_file(folder, file, facts, links, in_order=in_order)
-            if found is not None:
-                found = replace(found, distinct=unquoted(found.distinct)) if safe else found
-                parts.setdefault(facts["table"], []).append(found)
-        except MemoryError:
-            raise no_memory(folder) from None
-        except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
-            got = reason(problem) if isinstance(problem, OSError) else "not a table"
-            raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
-    return {name: together(found, in_order=in_order) for name, found in parts.items()}, manifest
+        files.setdefault(facts["table"], []).append((folder / name, facts))
+
+    def table(own: list[tuple[Path, Mapping[str, Any]]]) -> Rows:
+        found = [_read_file(folder, file, facts, links, in_order=in_order) for file, facts in own]
+        parts = [replace(part, distinct=unquoted(part.distinct)) if safe else part for part in found if part]
+        del found
+        return together(parts, in_order=in_order)
+
+    for file, facts in files.pop(None):  # pictures
+        _read_file(folder, file, facts, links, in_order=in_order)
+    tables = _Tables({name: partial(table, own) for name, own in files.items() if name is not None})
+    return ({name: tables[name] for name in tables} if in_order else tables), manifest
+
+
+class _Tables(dict[str, Any]):
+    """The tables of a folder by name, each read whenever somebody asks for it."""
+
+    def __getitem__(self, name: str) -> Rows:
+        found: Rows = super().__getitem__(name)()
+        return found
 
 
 def _links(manifest: Mapping[str, Any]) -> tuple[str, ...]:
@@ -294,12 +312,18 @@ def _read_file(
 ) -> Rows | None:  # fmt: skip
     """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
     is_csv = facts["table"] is not None and file.suffix != ".parquet"
-    digest, lines = _lines(file) if is_csv else (_digest(file), None)
-    if digest != facts["sha256"]:
-        raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
-    if facts["table"] is None:
-        return None
-    return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file, links, in_order=in_order)
+    try:
+        digest, lines = _lines(file) if is_csv else (_digest(file), None)
+        if digest != facts["sha256"]:
+            raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
+        if facts["table"] is None:
+            return None
+        return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file, links, in_order=in_order)
+    except MemoryError:
+        raise no_memory(folder) from None
+    except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
+        got = reason(problem) if isinstance(problem, OSError) else "not a table"
+        raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -378,7 +402,7 @@ def _read_parquet(path: Path, links: tuple[str, ...], *, in_order: bool) -> Rows
         batches = (pa.Table.from_batches([batch]) for batch in file.iter_batches(GROUP))
         apart = [name for name in file.schema_arrow.names if name in links]
         if apart and all(_is_whole(file.schema_arrow.field(name)) for name in apart):
-            return together([pairs_of(batch, apart) for batch in batches])
+            return together([pairs_of(batch, apart, in_order=in_order) for batch in batches])
         first = distinct_rows([next(batches)], in_order=in_order)
         if first.distinct.num_rows > NEARLY * first.count and first.count > AT_ONCE:
             return Rows(file.read())

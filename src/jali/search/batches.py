@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, owners, runs, sorted_by
+from jali.core.arrays import Bools, Ints, Runs, combine, counted, narrowed, owners, runs, sorted_by, steps
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles import Safety
 from jali.principles.base import Combined, Principle, hold, principles_of
+from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts, Sensitive
 from jali.search.common import require_feasible
 from jali.search.gate import judged, judged_alone
@@ -146,6 +147,63 @@ def seated_row(value: Ints, people: Ints, line: Ints, order_of: Callable[[int], 
         row[at : at + len(here)] = here[order_of(len(here))]
         at += len(here)
     return row
+
+
+def dealing_of(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> tuple[Ints, int]:
+    """Where each joint value stands in the row, (values,), and how many batches are dealt to.
+
+    Both follow from how many people have each value: (values,).
+    """
+    line = _line(people, principles, whole)
+    place = np.empty(len(line), dtype=np.int64)
+    place[line] = np.arange(len(line))
+    return place, most_batches(people[line], line, principles, whole)
+
+
+def _line(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> Ints:
+    """The joint values in the order in which they are dealt: by the column with the largest need, frequent ones first.
+
+    With one sensitive column this is anatomy's own row.
+    """
+    need = max(principles, key=lambda p: p.least_size())
+    column = whole.column(need.sensitive) if isinstance(need, ColumnPrinciple) else whole.sensitive[0]
+    own = whole.joint[:, [c.name for c in whole.sensitive].index(column.name)]
+    often = counted(own, people)
+    return np.lexsort((np.arange(len(people)), own, -often[own]))
+
+
+def most_batches(people: Ints, value: Ints, principles: tuple[Principle, ...], whole: Counts) -> int:
+    """The most batches found that keep every promise when everybody is dealt out in turn, `people` of each `value`.
+
+    Batches are made larger, twofold, until they hold; then the least size is bisected. Everybody in one batch holds.
+    """
+    total = int(people.sum())
+    size, failed = max(1, *(p.least_size() for p in principles)), 0
+    while size < total and not hold_dealt(people, value, total // size, principles, whole):
+        size, failed = min(2 * size, total), size
+    while size - failed > 1 and failed:
+        middle = (size + failed) // 2
+        if hold_dealt(people, value, total // middle, principles, whole):
+            size = middle
+        else:
+            failed = middle
+    return max(1, total // size)
+
+
+def dealt_out(row: NDArray[np.int32], order: Ints) -> tuple[NDArray[np.int32], Runs]:
+    """The row dealt out in turn to as many buckets as there are in `order`: its members bucket by bucket, and whose.
+
+    Bucket `order[i]` of those that are dealt to gets the number i, which says nothing where the order is random.
+    """
+    buckets, at = len(order), 0
+    size = narrowed((len(row) - order + buckets - 1) // buckets)
+    member = np.empty_like(row)
+    for some in steps(buckets, max(1, len(row) // buckets)):
+        own = size[some].astype(np.int64)
+        here = row[np.repeat(order[some], own) + buckets * runs(0, own)]
+        member[at : at + len(here)] = here
+        at += len(here)
+    return member, Runs(size)
 
 
 def dealt_into(place: NDArray[np.integer], buckets: int, order: Ints) -> Ints:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali import kernels
-from jali.core.arrays import ONE, Bools, Ints, combine, counted, is_dense
+from jali.core.arrays import ONE, Bools, Ints, Runs, combine, counted, is_dense, narrowed, steps
 from jali.core.progress import Step
 from jali.encoding.table import Table
 from jali.errors import InputError
@@ -28,9 +28,8 @@ from jali.kernels import DIGITS
 from jali.kernels.jit import ready
 from jali.principles import AlphaAnonymity, FrequencyDiversity, TCloseness
 from jali.principles.base import Principle, hold
-from jali.principles.column import ColumnPrinciple
 from jali.principles.counts import Counts
-from jali.search.batches import dealt_into, hold_dealt, smallest
+from jali.search.batches import dealing_of, dealt_into, dealt_out, seated_row, smallest
 from jali.search.common import require_feasible
 from jali.search.items import Columns, columns_of
 
@@ -171,6 +170,50 @@ def halve(
     return Halves(group[rank], groups, checked)
 
 
+class Seating(NamedTuple):
+    """Everybody, group by group, as the record that they are one of."""
+
+    member: NDArray[np.int32]  # (people,)
+    in_group: Runs
+
+
+def halve_counted(
+    columns: Columns, records: People, multiplicity: Ints, principles: tuple[Principle, ...], *,
+    order_of: Callable[[int], Ints], turn_of: Callable[[int], Ints], by: By = "area", sorting: bool = False,
+    on_step: Step | None = None, compiled: bool | None = None,
+) -> Seating:  # fmt: skip
+    """Groups by equal halves from counts: `records` has combination and value of each record, of `multiplicity` people.
+
+    People of one record are alike, so a random order of people is one of copies of records: of each value `order_of`
+    draws it, and those who come first are drawn into the first sample. `turn_of` draws the order of ties in each
+    sample. So the groups have the distribution that `halve` gives them.
+    """
+    least = max(1, *(p.least_size() for p in principles))
+    many = len(records.whole.joint)
+    histogram = counted(records.value, multiplicity, many)
+    samples = samples_of(histogram, least, principles, records.whole)
+    row, people = seated_row(records.value, multiplicity, np.arange(many), order_of), int(histogram.sum())
+    if compiled is None:
+        from jali.kernels.halves import cut_equally
+
+        compiled = ready(cut_equally, "equal halves", little=people <= kernels.FEW)
+    cut = (_compiled_cut if compiled else _plain_cut)(columns, records.combination, by, sorting)
+    member, sizes, done = np.empty(people, dtype=np.int32), list[NDArray[np.integer]](), 0
+    begin = np.cumsum(histogram) - histogram
+    for sample in samples:
+        drawn = np.concatenate([row[b : b + n] for b, n in zip(begin, sample.histogram, strict=True)])
+        begin += sample.histogram
+        drawn = drawn[turn_of(len(drawn))]
+        for leaves, _ in _leaves(records, principles, drawn, sample.depth, cut):
+            number, size = leaves.shape
+            member[done : done + number * size] = leaves.reshape(-1)
+            sizes.append(np.full(number, size, dtype=np.int32))
+            done += number * size
+            if on_step is not None:
+                on_step(done, people)
+    return Seating(member, Runs(narrowed(np.concatenate(sizes))))
+
+
 def _draw(value: Ints, samples: Sequence[Sample], drawn: Ints) -> list[Ints]:
     """The people of each sample: of each value as many as its histogram says, in the order in which they are drawn."""
     narrow = value.astype(smallest(int(value.max(initial=0)) + 1))
@@ -185,14 +228,22 @@ def _draw(value: Ints, samples: Sequence[Sample], drawn: Ints) -> list[Ints]:
 def _leaves(
     people: People, principles: tuple[Principle, ...], members: NDArray[np.int32], depth: int, cut: Cut
 ) -> Iterator[tuple[NDArray[np.int32], int]]:
-    """The leaves of one sample, (leaves, people) at a time, and how many cuts were judged for them."""
+    """The leaves of one sample, (leaves, people) at a time, and how many cuts were judged for them.
+
+    Nodes of one depth are cut some at a time; those that are cut further are written over those that were there before.
+    """
     nodes = members[None, :]
     for _ in range(depth):
-        halves, uncut = cut(nodes)
-        size = halves.shape[1]
-        held = hold(principles, people.counts(halves)).reshape(-1, 2).all(axis=1) & ~uncut
-        yield nodes[~held], len(held)
-        nodes = halves.reshape(-1, 2 * size)[held].reshape(-1, size)
+        size, kept = nodes.shape[1] // 2, 0
+        flat = nodes.reshape(-1)
+        for some in steps(len(nodes), max(2 * size, len(people.whole.joint))):
+            halves, uncut = cut(nodes[some])
+            held = hold(principles, people.counts(halves)).reshape(-1, 2).all(axis=1) & ~uncut
+            yield nodes[some][~held], len(held)
+            further = halves.reshape(-1, 2 * size)[held].reshape(-1)
+            flat[kept : kept + len(further)] = further
+            kept += len(further)
+        nodes = flat[:kept].reshape(-1, size)
     yield nodes, 0
 
 
@@ -310,6 +361,26 @@ def seated(
     return halves.group
 
 
+def seated_counted(
+    table: Table, principles: tuple[Principle, ...], way: Seats, order_of: Callable[[int], Ints],
+    turn_of: Callable[[int], Ints], *, on_step: Step | None = None,
+) -> Seating:  # fmt: skip
+    """The batches of a table whose records stand for several people each, drawn from these counts."""
+    assert table.multiplicity is not None
+    people = people_of(table)
+    require_feasible(principles, people.whole)
+    require_seats(way, principles)
+    if way == "anatomy":
+        many = counted(people.value, table.multiplicity, len(people.whole.joint))
+        place, batches = dealing_of(many, principles, people.whole)
+        row = seated_row(people.value, table.multiplicity, np.argsort(place), order_of)
+        return Seating(*dealt_out(row, order_of(batches)))
+    return halve_counted(
+        columns_of(table), people, table.multiplicity, principles, order_of=order_of, turn_of=turn_of,
+        by=cut_by(principles), sorting=True, on_step=on_step,
+    )  # fmt: skip
+
+
 def dealt(value: Ints, principles: tuple[Principle, ...], whole: Counts, order: Ints) -> Ints:
     """The batch of everybody, dealt at random into as many batches as keep every promise: (people,).
 
@@ -318,44 +389,3 @@ def dealt(value: Ints, principles: tuple[Principle, ...], whole: Counts, order: 
     """
     place, batches = dealing_of(counted(value, length=len(whole.joint)), principles, whole)
     return dealt_into(place[value], batches, order)
-
-
-def dealing_of(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> tuple[Ints, int]:
-    """Where each joint value stands in the row, (values,), and how many batches are dealt to.
-
-    Both follow from how many people have each value: (values,).
-    """
-    line = _line(people, principles, whole)
-    place = np.empty(len(line), dtype=np.int64)
-    place[line] = np.arange(len(line))
-    return place, most_batches(people[line], line, principles, whole)
-
-
-def _line(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> Ints:
-    """The joint values in the order in which they are dealt: by the column with the largest need, frequent ones first.
-
-    With one sensitive column this is anatomy's own row.
-    """
-    need = max(principles, key=lambda p: p.least_size())
-    column = whole.column(need.sensitive) if isinstance(need, ColumnPrinciple) else whole.sensitive[0]
-    own = whole.joint[:, [c.name for c in whole.sensitive].index(column.name)]
-    often = counted(own, people)
-    return np.lexsort((np.arange(len(people)), own, -often[own]))
-
-
-def most_batches(people: Ints, value: Ints, principles: tuple[Principle, ...], whole: Counts) -> int:
-    """The most batches found that keep every promise when everybody is dealt out in turn, `people` of each `value`.
-
-    Batches are made larger, twofold, until they hold; then the least size is bisected. Everybody in one batch holds.
-    """
-    total = int(people.sum())
-    size, failed = max(1, *(p.least_size() for p in principles)), 0
-    while size < total and not hold_dealt(people, value, total // size, principles, whole):
-        size, failed = min(2 * size, total), size
-    while size - failed > 1 and failed:
-        middle = (size + failed) // 2
-        if hold_dealt(people, value, total // middle, principles, whole):
-            size = middle
-        else:
-            failed = middle
-    return max(1, total // size)

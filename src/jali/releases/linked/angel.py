@@ -31,7 +31,7 @@ from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
 from jali.releases.linked.join import JointCell
-from jali.releases.linked.linked import Assignment, Linked
+from jali.releases.linked.linked import Assignment, Linked, broken_by, entries_of, totals_of, worst_of
 from jali.releases.linked.private import check_place, write_keys
 from jali.releases.linked.tables import Contents, GroupTable, contents_of, graph, posterior
 from jali.releases.summary import (
@@ -95,17 +95,16 @@ class Angel(Linked):
         """Those that a mixture of batches reaches a level of; Safety is about arrangements within batches."""
         return tuple(p for p in self.batch_principles if p.scope == "group")
 
-    @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    @property
+    def counted_tables(self) -> dict[str, Rows]:  # made when asked for: a number for each row
         """The tables of quasi-identifiers, `data` with all of them first, and the table of batches."""
         held = self.contents
         number, count, weights = held.names
         shown = {table.name: table.counted(number, weights) for table in held.tables}
-        batches = {number: pa.array(held.entry_batch + 1)} | {column.name: column.shown() for column in held.hidden}
-        batches[count] = pa.array(held.people)
+        batches: Rows = entries_of(held, (number, count))
         if held.weight is not None and weights is not None:
-            batches[weights] = pa.array(held.weight[held.entry_batch])
-        return shown | {"batches": Rows(pa.table(batches))}
+            batches = Rows(batches.coded().append_column(weights, pa.array(held.weight[held.entry_batch])))
+        return shown | {"batches": batches}
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -174,7 +173,7 @@ class Angel(Linked):
 
     def posterior(self, table: str = "data") -> Counts:
         """What an attacker believes of somebody whose bucket he knows: the mixture of its batches (Equation 2)."""
-        return posterior(self._table(table), self.counts())
+        return posterior(self._table(table), self.contents)
 
     def joint_check(self, *, seconds: float = JOINT_TIME) -> JointCheck:
         """Whether k holds for all tables together, those without batches too, if that is decided within the time."""
@@ -194,11 +193,9 @@ class Angel(Linked):
         """Judge every promise again from the published tables alone: batches, buckets, and what follows from both."""
         try:
             self.contents.require_fit(self.k)
-            counts = self.counts()
-            broken = [repr(p) for p in self.batch_principles if not bool(p.holds(counts).all())]
-            if broken:
-                raise ValueError(f"the batches do not keep {', '.join(broken)}")
-            self._require_posteriors(counts)
+            if broken := self.broken():
+                raise ValueError(f"the batches do not keep {', '.join(map(repr, broken))}")
+            self._require_posteriors()
         except ValueError as problem:
             raise InternalError(f"{problem}; nothing was written: please report this bug") from None
         if self.manifest.method.get("joint_k"):
@@ -206,14 +203,25 @@ class Angel(Linked):
             seconds = max(float(asked), JOINT_TIME) if isinstance(asked, (int, float)) else JOINT_TIME
             require_joint(self.contents, self.k, seconds=seconds)  # a short time to search is none to check
 
-    def _require_posteriors(self, counts: Counts) -> None:
+    def broken(self) -> list[Principle]:
+        """The promises about values that some batch does not keep."""
+        held = self.contents
+        return broken_by(self.batch_principles, held.hidden, held.entry_batch, held.people)
+
+    def totals(self) -> list[Ints]:
+        """The sizes of the batches, largest first, and the people of each sensitive value."""
+        return totals_of(self.contents)
+
+    def _require_posteriors(self) -> None:
         """No bucket may give away more than the worst batch: a mixture cannot, if its batches are what they seem."""
+        held = self.contents
+        worst = {p: worst_of(p, held.hidden, held.entry_batch, held.people) for p in self.mixed_principles}
         for table in self.contents.tables:
             if not table.linked:
                 continue
-            mixed = posterior(table, counts)
-            for principle in self.mixed_principles:
-                here, batch = principle.worst(mixed), principle.worst(counts)
+            mixed = posterior(table, held)
+            for principle, batch in worst.items():
+                here = principle.worst(mixed)
                 sign = 1 if principle.better == "higher" else -1
                 if sign * here < sign * batch - TOLERANCE * max(1.0, abs(batch)):
                     raise ValueError(f'a bucket of "{table.name}" does not keep {principle!r}')
@@ -237,21 +245,22 @@ class Angel(Linked):
     def _estimate(self, table: GroupTable, cover_of: Callable[[Published], Cover]) -> LinkedEstimate | BoxEstimate:
         held = self.contents
         shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held) for c in table.columns]
-        cell, link, order = table.pairs
+        cell, link, order = table.pairs.cell, table.pairs.link, table.pairs.order
         if not table.linked:
             own = [replace(column, codes=column.codes[cell]) for column in shown]
             mass = order.numbers if table.weight is None else order.numbers * table.weight
             return BoxEstimate.from_rows(own, mass.astype(np.float64), order=order)
         hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
+        entry, people = (each.astype(np.int64) for each in (held.entry_batch, held.people))
         return LinkedEstimate.of_pairs(
-            shown, cell, link, order, hidden, held.entry_batch, held.people, weight=held.weight, called="batch"
-        )
+            shown, cell, link, order, hidden, entry, people, weight=held.weight, called="batch"
+        )  # fmt: skip
 
     # For the holder.
 
-    def remember(self, keys: pa.Table, assigned: Ints) -> None:
+    def remember(self, keys: Callable[[], pa.Table], assigned: Assignment) -> None:
         """Keep which batch the original's rows are in, in memory only."""
-        self._keys, self._assigned = keys, Assignment(len(assigned), lambda: assigned)
+        self._keys, self._assigned = keys, assigned
 
     def extend(
         self,
@@ -289,7 +298,7 @@ class Angel(Linked):
             do = "save it when it is made, or leave private out"
             raise InputError("only a release that was just made knows its private file", do=do)
         path = check_place(private, folder, overwrite=overwrite)
-        return write_keys(self._keys, path, publish, overwrite=overwrite)
+        return write_keys(self._keys(), path, publish, overwrite=overwrite)
 
     # On disk.
 

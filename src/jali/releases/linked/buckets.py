@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine, counted, narrowed
+from jali.core.arrays import Floats, Ints, Runs, combine, counted, narrowed
 from jali.core.formats import to_native
 from jali.core.rows import NumbersOf, Paired, Rows, cells, fresh_order
 from jali.errors import InternalError
 from jali.estimates.conditions import BoxColumn
-from jali.estimates.link_join import Hidden, Mass, Shown, shuffled_within
+from jali.estimates.link_join import Mass, shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
@@ -29,8 +29,12 @@ from jali.releases.linked.linked import (
     Pairs,
     broken_by,
     counts_of,
+    entries_of,
+    mass_of,
     paired,
     require_once,
+    sized,
+    totals_of,
     weight_of,
 )
 from jali.releases.linked.tables import floats
@@ -52,7 +56,7 @@ class Contents(NamedTuple):
     shown: tuple[Published, ...]  # of the individuals: quasi-identifiers and other columns, each distinct cell once
     pairs: Pairs  # which cells are how often in which bucket
     hidden: tuple[Published, ...]  # the sensitive columns of the buckets' entries
-    entry_bucket: NDArray[np.integer]  # (entries,) sorted
+    entries: Runs  # the bucket of each entry
     people: NDArray[np.integer]  # (entries,)
     weight: Floats | None = None  # (buckets,) the mean of each
     names: tuple[str, str, str | None] = ("bucket", "count", None)  # of the number, the count, the weights
@@ -60,7 +64,12 @@ class Contents(NamedTuple):
     @property
     def buckets(self) -> int:
         """How many buckets there are."""
-        return int(self.entry_bucket.max(initial=-1)) + 1
+        return len(self.entries.sizes)
+
+    @property
+    def entry_bucket(self) -> NDArray[np.int32]:
+        """The bucket of each entry, in order: (entries,)."""
+        return self.entries.each
 
     @property
     def bucket(self) -> NDArray[np.integer]:
@@ -80,16 +89,15 @@ class Contents(NamedTuple):
         size, rows = counted(self.entry_bucket, self.people, self.buckets), self.sizes
         if (self.people < 1).any() or not np.array_equal(size, rows) or (rows == 0).any():
             raise ValueError("the two tables do not have the same people in each bucket")
-        if (self.entry_bucket[1:] < self.entry_bucket[:-1]).any():
-            raise ValueError("the buckets are not in order")
+        del size, rows
         require_once("bucket", self.hidden, self.entry_bucket)
         if not alike:
             return
         quasi = [(c.held, len(c.labels)) for c in self.shown if c.role == "quasi"]
         cell, _ = combine(quasi, len(self.shown[0].held))
-        last = np.empty(self.buckets, dtype=np.int64)
-        last[self.pairs.link] = cell[self.pairs.cell]
-        if not np.array_equal(last[self.pairs.link], cell[self.pairs.cell]):
+        last, link = np.empty(self.buckets, dtype=np.int64), self.pairs.link
+        last[link] = cell[self.pairs.cell]
+        if not np.array_equal(last[link], cell[self.pairs.cell]):
             raise ValueError("the individuals of a bucket can be told apart")
 
 
@@ -116,8 +124,8 @@ class Buckets(Linked):
         """The bucket of each individual, counted from 0: its number less one."""
         return self.contents.bucket
 
-    @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    @property
+    def counted_tables(self) -> dict[str, Rows]:  # made when asked for: a number for each row
         """The individuals with their bucket numbers, and the buckets with their values and counts."""
         held = self.contents
         number, count, weights = held.names
@@ -127,13 +135,7 @@ class Buckets(Linked):
             apart[weights] = lambda some: pa.array(weight[link[some]])
         shown = pa.table({column.name: cells(column.texts, column.held) for column in held.shown})
         individuals = Paired(shown, held.pairs.order, held.pairs.cell, apart)
-        keys = [(column.held, len(column.labels)) for column in held.hidden]
-        entry, first = combine([*keys, (held.people, int(held.people.max()) + 1)], len(held.people))
-        values = {column.name: cells(column.texts, column.held[first]) for column in held.hidden}
-        values[count] = pa.array(held.people[first].astype(np.int64))
-        bucket: NumbersOf = lambda some: pa.array(held.entry_bucket[some].astype(np.int64) + 1)  # noqa: E731
-        entries = Paired(pa.table(values), None, narrowed(entry), {number: bucket}, leading=True)
-        return {"individuals": individuals, "buckets": entries}
+        return {"individuals": individuals, "buckets": entries_of(held, (number, count))}
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -221,10 +223,7 @@ class Buckets(Linked):
 
     def totals(self) -> list[Ints]:
         """The sizes of the buckets, largest first, and the people of each sensitive value."""
-        held = self.contents
-        sizes = np.sort(counted(held.entry_bucket, held.people))[::-1]
-        judged = ((c.judged[0], c.judged[1][c.held]) for c in held.hidden if c.judged is not None)
-        return [sizes, *(counted(codes, held.people, len(values)) for values, codes in judged)]
+        return totals_of(self.contents)
 
     def estimate(self) -> LinkedEstimate:
         """What an analyst can infer from the two tables."""
@@ -242,20 +241,14 @@ class Buckets(Linked):
             for columns in (held.shown, held.hidden)
         )
         own, people = (each.astype(np.int64, copy=False) for each in (held.entry_bucket, held.people))
-        return LinkedEstimate.of_pairs(shown, *held.pairs, hidden, own, people, weight=held.weight)
+        pairs = held.pairs
+        return LinkedEstimate.of_pairs(
+            shown, pairs.cell, pairs.link, pairs.order, hidden, own, people, weight=held.weight
+        )  # fmt: skip
 
     def mass(self, cover_of: Callable[[Published], Cover]) -> Mass:
-        """The mass of exact cells of quasi-identifiers and sensitive columns, where cells cover what `cover_of` says.
-
-        It says what `inferred` does, and holds neither boxes nor pairs of theirs with values.
-        """
-        held, quasi = self.contents, [column for column in self.contents.shown if column.role == "quasi"]
-        keys = [(column.held, len(column.labels)) for column in quasi]
-        cell, first = combine(keys, len(quasi[0].held))
-        shown = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held[first]) for c in quasi]
-        hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in held.hidden]
-        own = Shown(shown, cell[held.pairs.cell], held.pairs.link, held.pairs.numbers)
-        return Mass.of(own, Hidden(hidden, held.entry_bucket, held.people), held.weight)
+        """The mass of exact cells of quasi-identifiers and sensitive columns, for whom cells cover what is said."""
+        return mass_of(self.contents.shown, self.contents.pairs, self.contents, cover_of)
 
     def columns_facts(self) -> list[dict[str, Any]]:
         """What the manifest says of each column."""
@@ -269,23 +262,23 @@ class Buckets(Linked):
         names = {facts["role"]: facts["name"] for facts in manifest["columns"]}
         told = [facts for facts in manifest["columns"] if facts["role"] not in ("bucket", "count", "weights")]
         number, count, weights = names["bucket"], names["count"], names.get("weights")
-        read, entries = Members.of(tables["individuals"], number), Members.of(tables["buckets"], number, as_rows=True)
-        if read.link is None or entries.link is None:
-            raise ValueError("the tables have no buckets")
-        shown = [restored(f, read.shown[f["name"]]) for f in told if f["role"] != "sensitive"]
-        hidden = [restored(f, entries.shown[f["name"]]) for f in told if f["role"] == "sensitive"]
-        columns, pairs = paired(shown, read.link, **read.how)
-        contents = Contents(
-            columns,
-            pairs,
-            tuple(column.with_codes(entries.each(column.held)) for column in hidden),
-            entries.link,
-            narrowed(entries.each(whole_numbers(entries.shown[count]))),
-            None if weights is None else weight_of("bucket", read.each(floats(read.shown[weights])), read.link),
-            (number, count, weights),
-        )
         facts = Manifest.from_dict(manifest)
-        contents.require_fit(alike=any(map(counts_on_size, facts.principles)))
+        read = Members.of(tables["individuals"], number)
+        shown = [restored(f, read.shown[f["name"]]) for f in told if f["role"] != "sensitive"]
+        weight = None if weights is None else weight_of("bucket", read.each(floats(read.shown[weights])), read.link)
+        alike = any(map(counts_on_size, facts.principles))
+        if read.in_order or alike:
+            columns, pairs = paired(shown, read.link, **read.how)
+        else:  # only the promises are judged, which ask for the sizes of buckets
+            columns, pairs = tuple(shown), sized(read)
+        del read  # which may have a number for every row
+        entries = Members.of(tables["buckets"], number, as_rows=True)
+        hidden = [restored(f, entries.shown[f["name"]]) for f in told if f["role"] == "sensitive"]
+        values = tuple(column.with_codes(entries.each(column.held)) for column in hidden)
+        people = narrowed(entries.each(whole_numbers(entries.shown[count])))
+        contents = Contents(columns, pairs, values, Runs.of(entries.link), people, weight, (number, count, weights))
+        del entries
+        contents.require_fit(alike=alike)
         if (facts.counts["rows"], facts.counts["groups"]) != (pairs.order.rows, contents.buckets):
             raise ValueError("the manifest counts something else")
         return cls(contents, facts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +17,25 @@ from jali.core.arrays import (
     AT_ONCE,
     Floats,
     Ints,
+    Runs,
     combine,
     counted,
     narrowed,
     run_lengths,
     steps,
 )
-from jali.core.rows import Order, Paired, Places, Rows
+from jali.core.rows import NumbersOf, Order, Paired, Places, Rows, cells
 from jali.encoding.table import Table
 from jali.errors import InputError
+from jali.estimates.conditions import BoxColumn
+from jali.estimates.link_join import Hidden, Mass, Shown
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases.base import Manifest, Release
 from jali.releases.column import Published, shown_alike, whole_numbers
+
+if TYPE_CHECKING:
+    from jali.cover.cover import Cover
 
 
 class Assignment(NamedTuple):
@@ -36,12 +44,70 @@ class Assignment(NamedTuple):
     rows: int
     numbers: Callable[[], Ints]
 
+    @classmethod
+    def of_members(
+        cls, table: Table, record: NDArray[np.int32], in_group: NDArray[np.integer] | Runs,
+        member: NDArray[np.int32] | None,
+    ) -> Assignment:  # fmt: skip
+        """From the distinct row of each record of a table, and the group of each distinct row, or of each member.
+
+        It keeps numbers and no values; who of equal rows is where does not matter.
+        """
+        multiplicity = table.multiplicity
+
+        def numbers() -> Ints:
+            rows = record if multiplicity is None else np.repeat(record, multiplicity)
+            group = in_group.each if isinstance(in_group, Runs) else in_group
+            if member is None:
+                return group[rows].astype(np.int64)
+            result = np.empty(len(rows), dtype=np.int64)
+            result[np.argsort(rows, kind="stable")] = group[np.argsort(member, kind="stable")]
+            return result
+
+        return cls(table.rows, numbers)
+
+
+def entries_of(contents: Any, names: tuple[str, str]) -> Paired:
+    """The table of buckets or batches: their numbers, the sensitive values of each, and how many people have them."""
+    number, count = names
+    hidden, people, link = contents.hidden, contents.people, contents.entries.each
+    keys = [(column.held, len(column.labels)) for column in hidden]
+    entry, first = combine([*keys, (people, int(people.max()) + 1)], len(people))
+    values = {column.name: cells(column.texts, column.held[first]) for column in hidden}
+    values[count] = pa.array(people[first].astype(np.int64))
+    of_entry: NumbersOf = lambda some: pa.array(link[some].astype(np.int64) + 1)  # noqa: E731
+    return Paired(pa.table(values), None, narrowed(entry), {number: of_entry}, leading=True)
+
+
+def totals_of(contents: Any) -> list[Ints]:
+    """The sizes of buckets or batches, largest first, and the people of each sensitive value."""
+    link, people = contents.entries.each, contents.people
+    judged = ((c.judged[0], c.judged[1], c.held) for c in contents.hidden if c.judged is not None)
+    own = [counted(narrowed(of_node)[held], people, len(values)) for values, of_node, held in judged]
+    return [np.sort(counted(link, people))[::-1], *own]
+
+
+def mass_of(
+    shown: Sequence[Published], pairs: Pairs, contents: Any, cover_of: Callable[[Published], Cover]
+) -> Mass:  # fmt: skip
+    """The mass of exact cells of shown quasi-identifiers and sensitive columns, where cells cover what `cover_of` says.
+
+    It says what an estimate of the two tables does, and holds neither boxes nor pairs of theirs with values.
+    """
+    quasi = [column for column in shown if column.role == "quasi"]
+    cell, first = combine([(column.held, len(column.labels)) for column in quasi], len(quasi[0].held))
+    columns = [BoxColumn(c.name, c.kind, c.role, cover_of(c), c.held[first]) for c in quasi]
+    hidden = [BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in contents.hidden]
+    own = pairs.cell if np.array_equal(cell, np.arange(len(cell))) else cell[pairs.cell]
+    told = Shown(columns, own, pairs.link, pairs.numbers)
+    return Mass.of(told, Hidden(hidden, contents.entries.each, contents.people), contents.weight)
+
 
 class Linked(Release):
     """Tables that share nothing but numbers, which tie people to counts of sensitive values: buckets, or batches."""
 
     contents: Any  # each kind has its own
-    _keys: pa.Table | None = None  # the batches of the original's combinations, for the holder
+    _keys: Callable[[], pa.Table] | None = None  # the batches of the original's combinations, for the holder
 
     def __init__(self, contents: Any, manifest: Manifest, *, origin: str = "arrow") -> None:
         self.contents, self.manifest, self.origin = contents, manifest, origin
@@ -74,7 +140,7 @@ class Linked(Release):
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled release does not know where the original's rows went; its tables are made again."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("tables", "counted_tables")}
+        kept = {name: value for name, value in self.__dict__.items() if name != "tables"}
         return kept | {"_keys": None, "_assigned": None}
 
 
@@ -92,19 +158,25 @@ def counts_by_part(
     hidden: Sequence[Published], group: NDArray[np.integer], people: NDArray[np.integer]
 ) -> Iterator[Counts]:
     """The same, some groups at a time: each part knows the whole that it is a part of."""
-    judged = [(c.judged[0], c.judged[1]) for c in hidden if c.judged is not None]
-    used = [(of_node[c.held], len(v)) for c, (v, of_node) in zip(hidden, judged, strict=True)]
-    value, first = combine(used, len(people))
-    joint = np.stack([codes[first] for codes, _ in used], axis=1).astype(np.int64)
-    values, zero = np.arange(len(first)), np.zeros(len(first), dtype=np.int64)
-    own = tuple(column for column, _ in judged)
-    whole = Counts(1, zero, values, counted(value, people, len(first)), own, joint)
+    value, whole = values_of(hidden, people)
+    own, joint = whole.sensitive, whole.joint
     for some in steps(int(group[-1]) + 1, 1, AT_ONCE // 4):
-        begin, end = np.searchsorted(group, [some.start, some.stop])
+        begin, end = group.searchsorted(np.array([some.start, some.stop], dtype=group.dtype))  # else it is widened
         here = slice(int(begin), int(end))
         at = group[here].astype(np.int64) - some.start
         n = people[here].astype(np.int64)
         yield Counts(some.stop - some.start, at, value[here].astype(np.int64), n, own, joint, None, whole)
+
+
+def values_of(hidden: Sequence[Published], people: NDArray[np.integer]) -> tuple[NDArray[np.integer], Counts]:
+    """The joint value of each entry as it is judged, in the narrowest type, and everybody as one group."""
+    judged = [(c.judged[0], narrowed(c.judged[1])[c.held]) for c in hidden if c.judged is not None]
+    used = [(codes, len(values)) for values, codes in judged]
+    number, first = combine(used, len(people))
+    joint = np.stack([codes[first] for codes, _ in used], axis=1).astype(np.int64)
+    value, every, zero = narrowed(number), np.arange(len(first)), np.zeros(len(first), dtype=np.int64)
+    own = tuple(column for column, _ in judged)
+    return value, Counts(1, zero, every, counted(value, people, len(first)), own, joint)
 
 
 def broken_by(
@@ -122,11 +194,20 @@ def broken_by(
     return [p for p in principles if p in broken]
 
 
+def worst_of(
+    principle: Principle, hidden: Sequence[Published], group: NDArray[np.integer], people: NDArray[np.integer]
+) -> float:
+    """The weakest level of any group, where groups are judged part by part."""
+    levels = [principle.worst(part) for part in counts_by_part(hidden, group, people)]
+    known = [level for level in levels if not math.isnan(level)]
+    return (min if principle.better == "higher" else max)(known, default=math.nan)
+
+
 def require_once(what: str, hidden: Sequence[Published], group: NDArray[np.integer]) -> None:
     """Raise ValueError where entries, sorted by group, name a value of a group twice."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], len(group))
-    for some in steps(int(group.max(initial=0)) + 1, 1):
-        begin, end = np.searchsorted(group, [some.start, some.stop])
+    for some in steps(int(group.max(initial=0)) + 1, 1, AT_ONCE // 4):
+        begin, end = group.searchsorted(np.array([some.start, some.stop], dtype=group.dtype))
         key = group[begin:end].astype(np.int64) * len(first) + value[begin:end]
         key.sort()
         if bool((key[1:] == key[:-1]).any()):
@@ -146,8 +227,13 @@ class Pairs(NamedTuple):
     """The distinct rows of a table whose rows show cells and a number that links them; sorted by number, then cells."""
 
     cell: NDArray[np.integer]  # (pairs,)
-    link: NDArray[np.integer]  # (pairs,) counted from 0
+    links: Runs  # the number of each pair, counted from 0
     order: Order  # how many rows each pair stands for, and the order of the rows
+
+    @property
+    def link(self) -> NDArray[np.int32]:
+        """The number of each pair: (pairs,)."""
+        return self.links.each
 
     @property
     def numbers(self) -> NDArray[np.integer]:
@@ -166,40 +252,85 @@ def paired(
     says the record of each row, or the records are the rows as they were `given`.
     """
     cell_of, first = shown_alike(columns, [column.held for column in columns])
-    cell, width = (cell_of if member is None else cell_of[member]), len(first)
-    pairs = pairs_of(cell, width, link, numbers=numbers, of=of, given=given)
+    width = len(first)
+    pairs = pairs_of(cell_of, width, link, member=member, numbers=numbers, of=of, given=given)
     through = pairs.order.through(pairs.cell, width)
     return tuple(replace(column, held=column.held[first], order=through) for column in columns), pairs
 
 
+def sized(read: Members) -> Pairs:
+    """How many rows each number has, where nobody asks which cells have which number: one pair of each number."""
+    if read.numbers is None:
+        raise ValueError("the table has no numbers")
+    every = counted(read.numbers, None, 1)
+    if every[0]:
+        raise ValueError("the numbers do not begin with 1")
+    many = narrowed(every[1:])
+    return Pairs(np.zeros(len(many), dtype=np.uint8), Runs(np.ones(len(many), dtype=np.uint8)), Order(many))
+
+
 def pairs_of(
-    cell: NDArray[np.integer], cells: int, link: NDArray[np.integer], *, numbers: Ints | None = None,
-    of: Places | None = None, given: bool = False,
+    cell: NDArray[np.integer], cells: int, link: NDArray[np.integer], *, member: NDArray[np.integer] | None = None,
+    numbers: Ints | None = None, of: Places | None = None, given: bool = False,
 ) -> Pairs:  # fmt: skip
     """The distinct pairs of records that have a cell and a number; see `paired`."""
 
-    def keys() -> Ints:
-        key = link.astype(np.int64)
+    def keys(some: slice | Ints = slice(None)) -> Ints:
+        key = link[some].astype(np.int64)
         key *= cells
-        key += cell
+        key += cell[some] if member is None else cell[member[some]]
         return key
 
     if numbers is None and of is None:
-        known, many = run_lengths(keys())
-        order = Order(many, partial(_places, known, keys) if given else None)
+        own, several, many = _counted_pairs(keys, cells, link)
+        order = Order(many, partial(_places, own, several, cells, keys) if given else None)
+        return Pairs(own, Runs.of(several), order)
+    key = keys()
+    number, example = combine([(key, int(key.max()) + 1)], len(key))
+    known = key[example]
+    order = Order(counted(number, numbers, len(known)), None if of is None else number[of])
+    return Pairs(narrowed(known % cells), Runs.of(narrowed(known // cells)), order)
+
+
+def _counted_pairs(
+    keys: Callable[[slice | Ints], Ints], cells: int, link: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
+    """The cell and the link of each distinct pair, sorted by link, then cell, and how many records are that pair.
+
+    Many records are gone through some links at a time: to sort all of them at once takes a key for each.
+    """
+    size = [len(link), len(link), len(link)]
+    own, several, many = (np.empty(n, dtype=kind) for n, kind in zip(size, (np.int32, np.int32, np.uint8), strict=True))
+    at = 0
+    for some in _by_link(link):
+        known, often = run_lengths(keys(some))
+        here = slice(at, at + len(known))
+        np.remainder(known, cells, out=own[here], casting="unsafe")
+        np.floor_divide(known, cells, out=several[here], casting="unsafe")
+        many = many if np.can_cast(often.dtype, many.dtype) else many.astype(often.dtype)
+        many[here] = often
+        at = here.stop
+    return narrowed(own[:at]), several[:at], many[:at]
+
+
+def _by_link(link: NDArray[np.integer]) -> Iterator[slice | Ints]:
+    """Parts of the records, by link: slices where they are sorted by link, else which records are in each part."""
+    at = [*range(AT_ONCE, len(link), AT_ONCE)]
+    if not at:
+        yield slice(0, len(link))
+    elif any(bool((link[s] > link[s.start + 1 : s.stop + 1]).any()) for s in steps(len(link) - 1, 1)):
+        low, high = int(link.min()), int(link.max()) + 1
+        for some in steps(high - low, 1, max(1, (high - low) // len(at))):
+            yield np.flatnonzero((link >= low + some.start) & (link < low + some.stop))
     else:
-        key = keys()
-        number, example = combine([(key, int(key.max()) + 1)], len(key))
-        known = key[example]
-        order = Order(counted(number, numbers, len(known)), None if of is None else number[of])
-    own, several = np.empty(len(known), dtype=np.int32), np.empty(len(known), dtype=np.int32)
-    for some in steps(len(known), 1):
-        np.remainder(known[some], cells, out=own[some], casting="unsafe")
-        np.floor_divide(known[some], cells, out=several[some], casting="unsafe")
-    return Pairs(narrowed(own), several, order)
+        cuts = [0, *(int(link.searchsorted(link[place])) for place in at), len(link)]
+        yield from (slice(a, b) for a, b in pairwise(cuts) if a < b)
 
 
-def _places(known: Ints, keys: Callable[[], Ints]) -> Places:
+def _places(
+    own: NDArray[np.integer], several: NDArray[np.integer], cells: int, keys: Callable[[], Ints]
+) -> Places:  # fmt: skip
+    known = several.astype(np.int64) * cells + own
     return np.searchsorted(known, keys()).astype(np.int32)
 
 
@@ -207,7 +338,7 @@ class Members(NamedTuple):
     """A published table as it was read: what members show, and which of them and which number each record has."""
 
     shown: pa.Table
-    link: NDArray[np.integer] | None
+    numbers: NDArray[np.integer] | None  # counted from 1
     how: dict[str, Any]  # for `paired`
 
     @classmethod
@@ -217,15 +348,27 @@ class Members(NamedTuple):
         With `as_rows` records are the rows in their order.
         """
         if isinstance(rows, Paired) and number in rows.apart:
-            link = rows.apart[number](slice(None)).to_numpy() - 1
-            return cls(rows.distinct, link, {"member": rows.cell, "given": True})
+            own = rows.apart[number](slice(None)).to_numpy()
+            return cls(rows.distinct, own, {"member": rows.cell, "given": rows.in_order})
         order = None if as_rows or isinstance(rows, Paired) else rows.order
         shown = rows.coded() if order is None else rows.distinct
-        own = whole_numbers(shown[number]) - 1 if number in shown.column_names else None
+        own = whole_numbers(shown[number]) if number in shown.column_names else None
         known: dict[str, Any] = {"given": True}
         if order is not None:
             known = {"numbers": order.numbers, "of": order.of if order.known else None}
         return cls(shown, own, known)
+
+    @property
+    def link(self) -> NDArray[np.integer]:
+        """The number of each record, counted from 0; a ValueError where there are none."""
+        if self.numbers is None:
+            raise ValueError("the table has no numbers")
+        return self.numbers - 1
+
+    @property
+    def in_order(self) -> bool:
+        """Whether somebody may ask for the rows; else only promises are judged."""
+        return self.how.get("given") is not False
 
     def each(self, of_member: NDArray[Any]) -> NDArray[Any]:
         """Of each record what its member has."""

@@ -14,14 +14,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, run_lengths
+from jali.core.arrays import Ints, Runs, combine, portions, run_lengths, runs, starts
 from jali.core.files import built_file
 from jali.core.formats import free_name
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, path_of
 from jali.principles.counts import Counts
+from jali.releases.linked.linked import Assignment
 from jali.releases.linked.tables import Contents
 from jali.releases.store import within_release
+from jali.search.halves import Seating
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +73,59 @@ class Assigned:
         """The same with other numbers of the batches."""
         return replace(self, batch=number[self.batch], of_record=number[self.of_record])
 
+    def assignment(self) -> Assignment:
+        """The batch of each row."""
+        return Assignment(len(self.of_record), lambda: self.of_record)
+
+
+@dataclass(frozen=True, eq=False)
+class Seated:
+    """Batches of a table whose records stand for several people: everybody is listed as a record, batch by batch."""
+
+    table: Table
+    seating: Seating
+    of_rows: Table  # the table that was given
+    record: NDArray[np.int32]  # (records of that,) the record here
+
+    @property
+    def batches(self) -> int:
+        """How many batches there are."""
+        return len(self.seating.in_group.sizes)
+
+    @property
+    def of_record(self) -> Ints:
+        """The batch of each row of the table that was given."""
+        return self.assignment().numbers()
+
+    def assignment(self) -> Assignment:
+        """Where the rows of the table that was given went, found when its holder asks."""
+        return Assignment.of_members(self.of_rows, self.record, self.seating.in_group, self.seating.member)
+
+    def renumbered(self, order: Ints) -> Seated:
+        """The same, with batch order[i] as batch i."""
+        size = self.seating.in_group.sizes
+        begin, own = starts(size), size[order]
+        member, at = np.empty_like(self.seating.member), 0
+        for some in portions(own.astype(np.int64)):
+            here = runs(begin[order[some]], own[some].astype(np.int64))
+            member[at : at + len(here)] = self.seating.member[here]
+            at += len(here)
+        return replace(self, seating=Seating(member, Runs(own)))
+
+    def parts(self) -> Assigned:
+        """The same as people of each combination, value and batch."""
+        return Assigned.of_records(self.of_rows.one_by_one(), self.of_record)
+
 
 _BATCH, _COUNT = "batch", "count"
 _DIGEST = b"jali"
 _AGAIN = "use the private file that was saved with this release, and the table that it was made from"
 
 
-def keys_of(assigned: Assigned) -> pa.Table:
+def keys_of(assigned: Assigned | Seated) -> pa.Table:
     """How many rows of each combination of original values are in each batch, in the order of all three."""
+    if isinstance(assigned, Seated):
+        assigned = assigned.parts()
     table, f = assigned.table, assigned.table.frequencies
     order = np.lexsort((assigned.batch, assigned.value, assigned.combination))
     combination, value = assigned.combination[order], assigned.value[order]
@@ -158,14 +205,14 @@ def _require_same(batch: Ints, table: Table, contents: Contents) -> None:
         raise different
     if not np.array_equal(np.bincount(batch, minlength=len(size)), size):
         raise different
-    both: list[tuple[NDArray[np.integer], Ints, int]] = [(batch, contents.entry_batch, len(size))]
+    both: list[tuple[NDArray[np.integer], Ints, int]] = [(batch, contents.entry_batch.astype(np.int64), len(size))]
     try:
         for column, hidden in zip(table.sensitive, contents.hidden, strict=True):
             code = _coded(pa.chunked_array([hidden.labels]), column.labels)[hidden.held]
             both.append((column.codes, code, len(column.values)))
     except KeyError:
         raise different from None
-    if _matched(both, contents.people)[0] is None:
+    if _matched(both, contents.people.astype(np.int64))[0] is None:
         raise different
 
 

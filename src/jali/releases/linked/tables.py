@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 from jali.core.arrays import (
     Floats,
     Ints,
+    Runs,
     SumsByKey,
     counted,
+    narrowed,
     portions,
     runs_of,
+    starts,
 )
 from jali.core.charts import Picture, clipped
 from jali.core.rows import NumbersOf, Paired, Rows, cells
 from jali.core.sketch import COLOURS
 from jali.errors import InputError
+from jali.estimates.link_join import TABLED
 from jali.principles.counts import Counts
 from jali.releases.column import Published, restored, whole_numbers
-from jali.releases.linked.linked import Members, counts_of, paired, require_once, weight_of
+from jali.releases.linked.linked import Members, counts_of, paired, require_once, values_of, weight_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +80,8 @@ class GroupTable:
     def shares(self) -> tuple[Ints, Ints, Ints]:
         """People of each bucket in each batch, sorted by bucket: bucket, batch and people, each (pairs,)."""
         order = np.argsort(self.pairs.cell, kind="stable")
-        bucket, batch, people = (each[order].astype(np.int64) for each in (*self.pairs[:2], self.pairs.numbers))
+        own = self.pairs.cell, self.pairs.link, self.pairs.numbers
+        bucket, batch, people = (each[order].astype(np.int64) for each in own)
         return bucket, batch, people
 
     def label(self, bucket: int) -> dict[str, str | None]:
@@ -99,10 +104,15 @@ class Contents(NamedTuple):
 
     tables: tuple[GroupTable, ...]  # the first has every quasi-identifier
     hidden: tuple[Published, ...]  # the sensitive columns of the batches' entries
-    entry_batch: Ints  # (entries,) sorted
-    people: Ints  # (entries,)
+    entries: Runs  # the batch of each entry
+    people: NDArray[np.integer]  # (entries,)
     weight: Floats | None = None  # (batches,) the mean of each
     names: tuple[str, str, str | None] = ("batch", "count", None)  # of the number, the count, the weights
+
+    @property
+    def entry_batch(self) -> NDArray[np.int32]:
+        """The batch of each entry, in order: (entries,)."""
+        return self.entries.each
 
     @property
     def size(self) -> Ints:
@@ -112,7 +122,7 @@ class Contents(NamedTuple):
     def require_fit(self, k: int) -> None:
         """Raise ValueError unless every table shows the same batches, and each of its rows with k - 1 others."""
         size = self.size
-        if (self.people < 1).any() or (size == 0).any() or (np.diff(self.entry_batch) < 0).any():
+        if (self.people < 1).any() or (size == 0).any():
             raise ValueError("the batches are not in order")
         require_once("batch", self.hidden, self.entry_batch)
         if not self.tables[0].linked:
@@ -130,22 +140,23 @@ class Contents(NamedTuple):
         return counts_of(self.hidden, self.entry_batch, self.people)
 
 
-def posterior(table: GroupTable, batches: Counts) -> Counts:
+def posterior(table: GroupTable, held: Contents) -> Counts:
     """What an attacker believes of somebody whose bucket he knows, as `SHARES` people of each bucket.
 
     f = Σ over batches of n(bucket, batch) / |bucket| · f(batch): Equation 2 of the ANGEL paper (Tao et al.).
     """
-    bucket, batch, people = *table.pairs[:2], table.pairs.numbers
-    values, begin = len(batches.joint), np.searchsorted(batches.group, np.arange(batches.groups + 1))
-    sums_of = SumsByKey(len(table.sizes) * values)
-    for some in portions(np.diff(begin)[batch]):
+    bucket, batch, people = table.pairs.cell, table.pairs.link, table.pairs.numbers
+    value, whole = values_of(held.hidden, held.people)
+    values, begin, in_batch, in_bucket = len(whole.joint), starts(held.entries.sizes), held.size, table.sizes
+    sums_of = SumsByKey(len(in_bucket) * values, dense=TABLED)
+    for some in portions(held.entries.sizes[batch]):
         size, entry = runs_of(begin, batch[some])
-        share = people[some] / table.sizes[bucket[some]] / batches.size[batch[some]]
-        key = np.repeat(bucket[some] * np.int64(values), size) + batches.value[entry]
-        sums_of.add(key, np.repeat(share, size) * batches.n[entry])
+        share = people[some] / in_bucket[bucket[some]] / in_batch[batch[some]]
+        key = np.repeat(bucket[some] * np.int64(values), size) + value[entry]
+        sums_of.add(key, np.repeat(share, size) * held.people[entry])
     keys, sums = sums_of.all()
     n = np.ceil(sums * SHARES - 0.5).clip(1).astype(np.int64)
-    return Counts(len(table.sizes), keys // values, keys % values, n, batches.sensitive, batches.joint, None, batches)
+    return Counts(len(in_bucket), keys // values, keys % values, n, whole.sensitive, whole.joint, None, whole)
 
 
 def contents_of(tables: Mapping[str, Rows], columns: Sequence[Mapping[str, Any]]) -> Contents:
@@ -156,23 +167,28 @@ def contents_of(tables: Mapping[str, Rows], columns: Sequence[Mapping[str, Any]]
     for facts in columns:
         if "table" in facts:
             told.setdefault(facts["table"], []).append(facts)
-    batches = tables["batches"].coded()
     if {*tables} != {*told} or next(iter(told)) != "data":
         raise ValueError("the manifest names other tables")
-    entry_batch = whole_numbers(batches[number]) - 1
+    batches = Members.of(tables["batches"], number, as_rows=True)
     groups = []
     for name, own in told.items():
         if name == "batches":
             continue
         read = Members.of(tables[name], number)
-        weight = None if read.link is not None or weights is None else floats(read.shown[weights])
+        weight = None if read.numbers is not None or weights is None else floats(read.shown[weights])
         shown = tuple(restored(each, read.shown[each["name"]]) for each in own)
-        groups.append(GroupTable(name, shown, read.link, weight, **read.how))
-    weight = None if weights is None else weight_of("batch", floats(batches[weights]), entry_batch)
-    hidden = tuple(restored(facts, batches[facts["name"]]) for facts in told["batches"])
+        link, how = None if read.numbers is None else read.link, read.how
+        del read  # numbers of every row
+        groups.append(GroupTable(name, shown, link, weight, **how))
+    weight = None
+    if weights is not None:
+        weight = weight_of("batch", batches.each(floats(batches.shown[weights])), batches.link)
+    hidden = [restored(facts, batches.shown[facts["name"]]) for facts in told["batches"]]
     if all(column.judged is None for column in hidden):
         raise ValueError("the batches have no sensitive column")
-    return Contents(tuple(groups), hidden, entry_batch, whole_numbers(batches[count]), weight, (number, count, weights))
+    values = tuple(column.with_codes(batches.each(column.held)) for column in hidden)
+    people = narrowed(batches.each(whole_numbers(batches.shown[count])))
+    return Contents(tuple(groups), values, Runs.of(batches.link), people, weight, (number, count, weights))
 
 
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:

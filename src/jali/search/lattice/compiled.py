@@ -39,7 +39,7 @@ class CompiledLattice:
 
     def __init__(self, roller: Roller, rules: Rules, judged: Ints, *, least: int, sizes_alone: bool) -> None:
         self.roller, self.top = roller, roller.top
-        self.bits = np.array([(len(hierarchy.levels[0]) - 1).bit_length() for hierarchy in roller.hierarchies])
+        self.bits = np.array([(own.widths[0] - 1).bit_length() for own in roller.nodes])
         self.rows = int(roller.frequencies.rows.sum())
         self.shape = tuple(level + 1 for level in self.top)
         self.nodes = math.prod(self.shape)
@@ -54,28 +54,24 @@ class CompiledLattice:
     @cached_property
     def _layout(self) -> dict[str, Any]:
         """The part of the ground that is about hierarchies."""
-        hierarchies, shape = self.roller.hierarchies, (len(self.top), max(self.shape))
+        columns, shape = self.roller.nodes, (len(self.top), max(self.shape))
         offset, width, spot = np.zeros((3, *shape), dtype=np.int64)
-        maps, first, at, begin = [], [], 0, 0
-        for c, hierarchy in enumerate(hierarchies):
-            for level, nodes in enumerate(hierarchy.maps):
-                many = len(hierarchy.levels[level])
+        at = begin = 0
+        for c, own in enumerate(columns):
+            for level, many in enumerate(own.widths):
                 offset[c, level], width[c, level], spot[c, level] = at, many, begin
-                maps.append(nodes)
-                first.append(np.zeros(many, dtype=np.int32))
-                first[-1][nodes] = np.arange(len(nodes))
-                at, begin = at + len(nodes), begin + many
+                at, begin = at + own.widths[0], begin + many
         packed, self.guards = _packing(self.top)
         steps = [math.prod(self.shape[c + 1 :]) for c in range(len(self.top))]
         shift = np.cumsum(self.bits) - self.bits
-        rank = np.argsort([-len(hierarchy.levels[0]) for hierarchy in hierarchies], kind="stable")
+        rank = np.argsort([-own.widths[0] for own in columns], kind="stable")
         return {
             "judged": self.judged,
-            "maps": np.concatenate(maps).astype(np.int32, copy=False),
+            "maps": np.concatenate([own.maps for own in columns]),
             "offset": offset,
             "width": width,
             "spot": spot,
-            "first": np.concatenate(first),
+            "first": np.concatenate([own.examples for own in columns]),
             "lattice": np.array((self.top, steps, packed, shift, (1 << self.bits) - 1, rank), dtype=np.int64),
         }
 
@@ -148,7 +144,7 @@ class CompiledLattice:
             node=np.zeros((3, nodes), dtype=np.int32),
             path=np.empty((2, nodes), dtype=np.int64),
             fresh=np.empty(combinations, dtype=np.int64),
-            step=np.empty(sum(len(hierarchy.levels[0]) for hierarchy in self.roller.hierarchies), dtype=np.int64),
+            step=np.empty(sum(own.widths[0] for own in self.roller.nodes), dtype=np.int64),
             column=np.empty((3, len(self.top)), dtype=np.int64),
             heap=np.empty(3 * nodes + 1),
             heap_node=np.empty(3 * nodes + 1, dtype=np.int64),
@@ -160,7 +156,7 @@ class CompiledLattice:
         begin = starts(np.bincount(f.combination, minlength=combinations))[:-1]
         key, shift = np.zeros(combinations, dtype=np.int64), 0
         for c in range(len(self.top)):
-            key += f.codes[:, c].astype(np.int64) << shift
+            key += f.columns[c].astype(np.int64) << shift
             shift += int(self.bits[c])
         room.group[tallies.KEY, :combinations], room.group[tallies.SIZE, :combinations] = key, bottom.rows
         room.group[tallies.SET, :combinations], room.group[tallies.FROM, :combinations] = -1, begin
@@ -278,7 +274,7 @@ def compiled(roller: Roller, principles: tuple[Principle, ...], least: int) -> C
     frequencies = roller.frequencies
     if frequencies.person is not None or any(p.scope == "table" for p in principles):
         return None
-    bits = sum((len(hierarchy.levels[0]) - 1).bit_length() for hierarchy in roller.hierarchies)
+    bits = sum((own.widths[0] - 1).bit_length() for own in roller.nodes)
     if bits > BITS or int(frequencies.rows.sum()) >= 1 << 31:
         return None
     found = rules_of(principles, roller.whole)

@@ -71,16 +71,15 @@ class Costing:
     @cached_property
     def sizes(self) -> list[list[Floats]]:
         """The values under each node: (column, level)."""
-        return [
-            [hierarchy.node_sizes(level, mask).astype(np.float64) for level in range(hierarchy.height + 1)]
-            for hierarchy, mask in zip(self._hierarchies, self._masks, strict=True)
-        ]
+        return [column.under(self.table.domain).sizes for column in self.table.quasi]
 
     @cached_property
     def log_areas(self) -> list[list[Floats]]:
         """The logarithm of the values under each node, weighed: (column, level); nodes without values have no group."""
-        weights = self.weights or [1.0] * len(self.sizes)
-        return [[w * np.log(np.maximum(size, 1.0)) for size in own] for w, own in zip(weights, self.sizes, strict=True)]
+        logs = [column.under(self.table.domain).logs for column in self.table.quasi]
+        if self.weights is None:
+            return logs
+        return [[weight * own for own in levels] for weight, levels in zip(self.weights, logs, strict=True)]
 
     @cached_property
     def mean_log_areas(self) -> list[list[float]]:

@@ -62,15 +62,15 @@ class Roller:
         self.top: Levels = tuple(h.height for h in self.hierarchies)
         self._whole = self.frequencies.whole
         self._steps: dict[tuple[int, int, int], NDArray[np.int32]] = {}
-        self._widths = [[len(level) for level in hierarchy.levels] for hierarchy in self.hierarchies]
+        self.nodes = [column.nodes for column in table.quasi]
+        self._widths = [own.widths for own in self.nodes]
 
     @cached_property
     def bottom(self) -> Tally:
         """The finest node: the table's own combinations."""
         f = self.frequencies
-        codes = tuple(np.ascontiguousarray(f.codes[:, i]) for i in range(f.codes.shape[1]))
         zero = tuple(0 for _ in self.hierarchies)
-        return Tally(zero, codes, f.sizes, f.combination, f.value, f.people, f.rows, f.weight, f.person)
+        return Tally(zero, f.columns, f.sizes, f.combination, f.value, f.people, f.rows, f.weight, f.person)
 
     @property
     def whole(self) -> Counts:

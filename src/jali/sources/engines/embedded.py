@@ -142,12 +142,14 @@ class SQLite(Database):
             self.connection.executemany(f"INSERT INTO {of_table(names)} VALUES ({marks})", zip(*columns, strict=True))
 
     def repeat(self, source: Names, target: Names, columns: int) -> None:
-        """Count each row down."""
-        keys = ", ".join(f"c{at}" for at in range(columns))
+        """Count each row down; what is sorted is numbers of rows, which is much faster than rows."""
+        keys, order = ", ".join(f"c{at}" for at in range(columns)), of_table((f"{source[-1]}_order",))
         more = f"""WITH RECURSIVE more(i, n) AS (
           SELECT rowid, n FROM {of_table(source)} WHERE n > 0 UNION ALL SELECT i, n - 1 FROM more WHERE n > 1)"""
-        drawn = f"SELECT {keys} FROM more JOIN {of_table(source)} AS s ON s.rowid = more.i ORDER BY random()"
-        self.run(f"{more} INSERT INTO {of_table(target)} {drawn}")
+        self.run(f"CREATE TEMPORARY TABLE {order} AS {more} SELECT i FROM more ORDER BY random()")
+        drawn = f"SELECT {keys} FROM {order} AS o CROSS JOIN {of_table(source)} AS s ON s.rowid = o.i ORDER BY o.rowid"
+        self.run(f"INSERT INTO {of_table(target)} {drawn}")
+        self.run(f"DROP TABLE {order}")
 
 
 def _sqlite_kind(declared: str) -> Kind:

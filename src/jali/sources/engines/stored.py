@@ -34,11 +34,12 @@ def write(location: Location, tables: Tables, manifest: dict[str, Any], *, overw
     name = location.require_table()
     with _in_place(location, tables) as place, opened(place, writes=True) as database:
         _make_room(database, name, tables, overwrite=overwrite)
-        told = {own: _write_table(database, database.target(own), rows) for own, rows in _named(name, tables)}
-        files = {own: {"table": table} | told[own] for own, table in zip(told, tables, strict=True)}
+        written = {own: _write_table(database, database.target(own), rows) for own, rows in _named(name, tables)}
+        files = {own: {"table": table} | _told(*written[own]) for own, table in zip(written, tables, strict=True)}
         facts = {"format_version": FORMAT_VERSION, **manifest, "tables": files}
         _write_manifest(database, database.target(f"{name}_{MANIFEST}"), facts)
-        check(lambda: _read(database, place, name))
+        counted = {own: rows for own, (rows, _) in written.items()}  # in this transaction, which nobody else changes
+        check(lambda: _read(database, place, name, counted))
 
 
 @contextlib.contextmanager
@@ -123,8 +124,8 @@ def _own_tables(database: Database, name: str) -> list[str]:
     return [*facts, f"{name}_{MANIFEST}"]
 
 
-def _write_table(database: Database, names: Names, rows: Rows) -> dict[str, Any]:
-    """Write a table; what the manifest says of it, from what the database counts in it."""
+def _write_table(database: Database, names: Names, rows: Rows) -> tuple[Rows, dict[str, Kind]]:
+    """Write a table; what the database counts in it, and the kinds of its columns."""
     distinct = rows.distinct
     kinds = {field.name: _kind(field.type) for field in distinct.schema}
     _create(database, names, kinds)
@@ -139,7 +140,11 @@ def _write_table(database: Database, names: Names, rows: Rows) -> dict[str, Any]
         database.put(source, numbered, [*kinds.values(), "integer"])
         database.repeat(source, names, len(kinds))
         database.run(f"DROP TABLE {of_table(source)}")
-    found = _counted(database, names, kinds)
+    return _counted(database, names, kinds), kinds
+
+
+def _told(found: Rows, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """What the manifest says of a table, from what the database counts in it."""
     return {"rows": found.count, "types": kinds, "sha256": _digest(found)}
 
 
@@ -190,25 +195,28 @@ def _only(database: Database) -> str:
     raise InputError(f"{database.shown} has {len(found)} releases", do=do)
 
 
-def _read(database: Database, location: Location, name: str) -> tuple[dict[str, Rows], dict[str, Any]]:
+def _read(
+    database: Database, location: Location, name: str, counted: Tables | None = None
+) -> tuple[dict[str, Rows], dict[str, Any]]:
+    """Tables and manifest; what has been `counted` in this transaction is not counted again."""
     manifest = _manifest(database, name)
     found: dict[str, Rows] = {}
     for own, facts in manifest.pop("tables").items():
         names = database.named(own)
         if names is None:
             raise InputError(f'the release "{name}" of {location.shown} lacks the table "{own}"', do="publish it again")
-        rows = _as_told(database, names, facts)
+        rows = _as_told(database, names, facts, None if counted is None else counted[own])
         if rows is None:
             raise _changed(own, location)
         found[facts["table"]] = rows
     return found, manifest
 
 
-def _as_told(database: Database, names: Names, facts: Mapping[str, Any]) -> Rows | None:
+def _as_told(database: Database, names: Names, facts: Mapping[str, Any], counted: Rows | None = None) -> Rows | None:
     """The distinct rows of a table; None where they are not those that the manifest was written for."""
     if list(database.columns(names)) != list(facts["types"]):
         return None
-    rows = _counted(database, names, facts["types"])
+    rows = _counted(database, names, facts["types"]) if counted is None else counted
     return rows if (rows.count, _digest(rows)) == (facts["rows"], facts["sha256"]) else None
 
 
