@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Floats, Ints, added, combine, counted
 from jali.principles.counts import Counts, Sensitive
+
+
+class Under(NamedTuple):
+    """How many values of the domain each node covers, level by level."""
+
+    sizes: list[Floats]  # (levels)(nodes,)
+    logs: list[Floats]  # their logarithms; 0 for a node that covers none
+
+
+class Nodes(NamedTuple):
+    """The nodes of all levels of a hierarchy, one level after the other."""
+
+    widths: tuple[int, ...]  # (levels,) how many nodes each level has
+    maps: NDArray[np.int32]  # (levels · values,) the node of each value
+    examples: NDArray[np.int32]  # (nodes of all levels,) a value of each node
+    under: dict[str, Under]  # by domain, what `Column.under` found
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Bools, Floats, Ints, added, combine, counted, owners
 from jali.core.text import element, html_table, notebook
 from jali.encoding import values as v
-from jali.encoding.frequencies import Frequencies, entries
+from jali.encoding.frequencies import Frequencies, Nodes, Under, entries
 from jali.encoding.hierarchy import ROOT, Hierarchy
 from jali.encoding.identifiers import Suspicion, suspicion
 from jali.errors import InputError, nearest, nearest_hidden
@@ -26,22 +26,6 @@ if TYPE_CHECKING:
 
 Role = Literal["quasi", "sensitive", "other", "identifier"]  # the last for pseudonyms
 Domain = Literal["declared", "present"]
-
-
-class Under(NamedTuple):
-    """How many values of the domain each node covers, level by level."""
-
-    sizes: list[Floats]  # (levels)(nodes,)
-    logs: list[Floats]  # their logarithms; 0 for a node that covers none
-
-
-class Nodes(NamedTuple):
-    """The nodes of all levels of a hierarchy, one level after the other."""
-
-    widths: tuple[int, ...]  # (levels,) how many nodes each level has
-    maps: NDArray[np.int32]  # (levels · values,) the node of each value
-    examples: NDArray[np.int32]  # (nodes of all levels,) a value of each node
-    under: dict[Domain, Under]  # what `Column.under` found
 
 
 @dataclass(frozen=True, eq=False)

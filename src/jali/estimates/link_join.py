@@ -23,7 +23,6 @@ from jali.estimates.cells import LARGEST, Density, Keyed
 from jali.estimates.conditions import BoxColumn
 
 TABLED = 1 << 25  # values × nodes of a column, or keys of masses, up to which they are held as a table
-
 Side = tuple[Sequence[BoxColumn], Ints, Floats]  # columns, link and amount of each row of one of the two tables
 FEW = 8
 """Up to how many rows of a side a link has on average for these to be paired as they are: few of them are alike."""
