@@ -253,6 +253,19 @@ def test_what_is_asked_for_meets_the_threshold() -> None:
         assert 1 / Fraction(asked) <= Fraction(limit)
 
 
+def test_facts_are_promised_by_a_method_that_can_keep_them() -> None:
+    """Equal halves refuse `Safety`, so the verdict names ANGEL, which keeps it against who knows the algorithm too."""
+    table = jali.datasets.census(rows=600, seed=0, quasi=["age", "sex"], sensitive=["occupation"])
+    for transparent in (False, True):
+        release = jali.partition(table, [jali.KAnonymity(5)], transparent=transparent)
+        judged = verdict(Policy(disclosure="3/4", facts=1), jali.audit(release), release=release).judged
+        (how,) = [one.how for one in judged if one.threshold == "disclosure"]
+        assert how == 'Safety(0.75, 1, sensitive="occupation")' + (" with angelize" if transparent else "")
+    with pytest.raises(InputError, match="equal halves do not keep it"):
+        jali.partition(table, [jali.Safety(0.75, 1)], transparent=True)
+    assert jali.angelize(table, [jali.Safety(0.75, 1)], k=5, transparent=True).transparent
+
+
 @pytest.mark.parametrize("method", ["generalize", "partition", "recode"])
 def test_what_the_groups_alone_decide_is_never_less_than_the_attack_exposes(method: str) -> None:
     """Where the public edition judges an exposure without the original, the attack finds no more."""

@@ -61,8 +61,9 @@ def verdict(
         why = "what an attacker learns is not defined for this release"
         return Verdict(policy, (Judged("kept", "What an attacker can learn", "", why, "not judged"),))
     every: list[Judged] = [*_promises(audit, release), *_risks(policy, audit)]
+    in_halves = release is not None and release.transparent and audit.angel is None and audit.smallest_bucket is None
     for column in audit.sensitive:
-        every += _beliefs(policy, column)
+        every += _beliefs(policy, column, in_halves=in_halves)
     limits = {name: limit for name, limit in policy.limits.items() if name != ALGORITHM}
     every += [_exposed(name, limit, audit, release, tried) for name, limit in limits.items()]
     alone = not audit.sensitive and not (release is not None and release.hides_presence)
@@ -153,8 +154,11 @@ def _alike(policy: Policy, audit: Audit) -> str:
     return f"publish it with angelize and k = {need}, or with partition and KAnonymity({need})"
 
 
-def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:
-    """How sure an attacker is of a value, from the quasi-identifiers and with a few facts more."""
+def _beliefs(policy: Policy, column: SensitiveAudit, *, in_halves: bool) -> Iterator[Judged]:
+    """How sure an attacker is of a value, from the quasi-identifiers and with a few facts more.
+
+    Where groups withstand who knows the algorithm, only ANGEL can keep a promise about facts beside that.
+    """
     own, whole = column.column, column.commonest or 0.0
     name = f"How sure an attacker can be of somebody's {own}"
     if policy.largest_belief is not None:
@@ -171,7 +175,7 @@ def _beliefs(policy: Policy, column: SensitiveAudit) -> Iterator[Judged]:
     known = dict(zip(curve.k, curve.implications, strict=True)) if curve is not None else {}
     told = f"How sure an attacker with {many(facts, 'fact')} more can be of somebody's {own}"
     bounded = exact("disclosure", policy.disclosure)
-    asked = f'Safety({_number(bounded)}, {facts}, sensitive="{own}")'
+    asked = f'Safety({_number(bounded)}, {facts}, sensitive="{own}")' + (" with angelize" if in_halves else "")
     means = f"rebuild it so that an attacker with {many(facts, 'fact')} more is at most {_limit(bounded)} sure of {own}"
     possible = curve is not None and _possible(bounded, whole)
     do = f"{means}: {asked}" if possible else _too_common(own, whole)
