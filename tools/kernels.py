@@ -26,6 +26,7 @@ import jali
 from jali import kernels
 from jali.kernels import existence as compiled
 from jali.kernels import worst_case as disclosure
+from jali.sources.counting import counted_rows
 
 
 def people(*sensitive: str, **roles: Any) -> Any:
@@ -89,7 +90,13 @@ def walks() -> None:
     jali.attacks(release, table, time_limit=2)["algorithm"]
 
 
-LONGEST_FIRST = (safety, recoding, walks, partitioning, safeties, presence, halves, lattice)
+def counting() -> None:
+    """Distinct rows of a file that comes in parts."""
+    part = pa.table({"a": ["x", "y", "x"], "b": [1, 2, 1]})
+    counted_rows(["a", "b"], [lambda: part, lambda: part])
+
+
+LONGEST_FIRST = (safety, recoding, walks, partitioning, safeties, presence, halves, lattice, counting)
 FAMILIES: dict[str, Callable[[], None]] = {family.__name__: family for family in LONGEST_FIRST}
 
 
