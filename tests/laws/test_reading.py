@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -620,3 +621,21 @@ def test_import_of_jali_starts_no_reader() -> None:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.executable, "-c", code, f"{folder}/t.csv"], check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [(["0.1", "0.10000000000000000001"], "more digits"), (["0.1", "0.2"], ""), (["1.5", "12345678901234567.25"], ""),
+     (["18446744073709551615", "18446744073709551614"], "more digits"), (["9007199254740993", "9007199254740992"], "")],
+)  # fmt: skip
+def test_decimals_that_floats_take_for_the_same_are_refused_unless_they_are_whole(
+    numbers: list[str], said: str
+) -> None:
+    """They are compared as floats; whole ones of 64 bits are integers, and texts are always told apart."""
+    frame = pa.table({"x": pa.array([*map(Decimal, numbers)], pa.decimal128(38, 20 if "." in numbers[0] else 0))})
+    assert len(jali.table(frame, quasi=["x"], types={"x": "text"})["x"].values) == 2
+    if said:
+        with pytest.raises(InputError, match=said):
+            jali.table(frame, quasi=["x"])
+    else:
+        assert len(jali.table(frame, quasi=["x"])["x"].values) == 2

@@ -71,9 +71,26 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
         value[occurs] = numbers[at : at + int(occurs.sum())]
         at += int(occurs.sum())
         parts.append((codes, value))
-    found = Raw(every.dictionary, tuple(parts), has_rows)
+    distinct = every.dictionary
+    if pa.types.is_decimal(distinct.type) and kind != "text":
+        distinct = _told_apart(name, distinct)
+    found = Raw(distinct, tuple(parts), has_rows)
     refuse_infinite(name, found, found.distinct)
     return found
+
+
+def _told_apart(name: str, values: pa.Array) -> pa.Array:
+    """Decimals, which are compared as floats; whole ones that floats do not hold as integers of 64 bits."""
+    most = pc.max(pc.abs(values)).as_py()
+    distinct = len(pc.unique(values.cast(pa.float64()))) == len(values)
+    if distinct and (most is None or most <= 2**53):
+        return values
+    if pc.all(pc.equal(pc.round(values), values)).as_py() and most < 2**63:
+        return values.cast(pa.int64())
+    if distinct:
+        return values
+    do = f'write types={{"{name}": "text"}}, or round them'
+    raise InputError(f'column "{name}" holds numbers of more digits than can be told apart', do=do)
 
 
 def refuse_infinite(name: str, found: Raw, values: pa.Array) -> None:
