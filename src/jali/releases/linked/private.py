@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,9 @@ from jali.principles.counts import Counts
 from jali.releases.linked.linked import Assignment
 from jali.releases.linked.tables import Contents
 from jali.releases.store import within_release
-from jali.search.halves import Seating
+
+if TYPE_CHECKING:
+    from jali.search.halves import Seating
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,8 @@ class Seated:
             here = runs(begin[order[some]], own[some].astype(np.int64))
             member[at : at + len(here)] = self.seating.member[here]
             at += len(here)
+        from jali.search.halves import Seating  # which loads numba, and a release that is read needs none
+
         return replace(self, seating=Seating(member, Runs(own)))
 
     def parts(self) -> Assigned:
