@@ -73,7 +73,7 @@ def shown(size: int) -> str:
 
 
 def room_of(memory: int, columns: int) -> int:
-    """How many distinct combinations of so many columns are held in so many bytes; at least one."""
+    """How many distinct combinations of `columns` columns fit into `memory` bytes; at least one."""
     return max(1, memory // (BYTES + EACH * columns))
 
 
