@@ -1,7 +1,8 @@
 """Tables that stay where they are: a million rows through databases, and Spark beside its own group-by and copy.
 
 `JALI_POSTGRES` is the address of a database that may be written to, e.g. postgresql://user@host/db; without it Postgres
-is left out. Seconds of the processor are those of this process and everything that it started.
+is left out. Seconds of the processor are those of this process and everything that it started. Spark alone, with files
+that were made before: python -m benchmarks.engines spark ROWS FOLDER
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.rows import _file
+from benchmarks.rows import _file, large_file
 from benchmarks.table import show
 
 ROWS = 1_000_000  # in databases
@@ -117,12 +120,12 @@ def _fill_postgres(server: str, table: Any) -> None:
 # -- Spark ----------------------------------------------------------------------------------------------------------
 
 
-def spark(folder: Path) -> None:
+def spark(folder: Path, rows_of_file: int = SPARK_ROWS) -> None:
     """Count, search, write and verify beside Spark's own group-by and copy, in one session, after a warm-up."""
     import jali
 
     session = _session()
-    source = _file(folder, SPARK_ROWS, "parquet").as_uri()
+    source = made_elsewhere(folder, rows_of_file).absolute().as_uri()
     columns = [*NAMES, "occupation"]
 
     def frame() -> Any:
@@ -151,10 +154,16 @@ def spark(folder: Path) -> None:
         ["jali: all", *total],
         ["jali : Spark", *(a / b for a, b in zip(total, floor, strict=True))],
     ]
-    show(f"Spark local[2], {SPARK_ROWS:,} rows, k 5: seconds", ["step", "wall", "processor"], rows)
+    show(f"Spark local[2], {rows_of_file:,} rows, k 5: seconds", ["step", "wall", "processor"], rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"The driver's Python: at most {peak:.2f} GB, making the table included.\n")
+    print(f"The driver's Python: at most {peak:.2f} GB.\n")
     session.stop()
+
+
+def made_elsewhere(folder: Path, rows: int) -> Path:
+    """The census of so many rows, made by a process of its own, so that its memory does not count here."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(large_file, folder, rows).result()
 
 
 def _session() -> Any:
@@ -181,3 +190,7 @@ def run() -> None:
     small()
     with tempfile.TemporaryDirectory() as folder:
         spark(Path(folder))
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["spark"]:
+    spark(Path(sys.argv[3]), int(sys.argv[2]))
