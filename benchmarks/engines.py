@@ -107,7 +107,7 @@ def databases(folder: Path) -> None:
 def _fill_postgres(server: str, table: Any) -> None:
     import psycopg
 
-    from jali.core.lines import csv_lines, joined_lines
+    from jali.core.formats import csv_lines, joined_lines
 
     with psycopg.connect(server) as connection, connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS census")

@@ -26,7 +26,7 @@ import jali
 from jali import kernels
 from jali.kernels import existence as compiled
 from jali.kernels import worst_case as disclosure
-from jali.sources.counting import counted_rows
+from jali.sources.distinct import counted_rows
 
 
 def people(*sensitive: str, **roles: Any) -> Any:

@@ -22,7 +22,7 @@ from jali.errors import InfeasibleError, InputError
 from jali.releases.base import Manifest
 from jali.releases.chains import publish_chain
 from jali.releases.marginals import Marginals
-from jali.risk.exposed import exposed_by_groups
+from jali.risk.beliefs import exposed_by_groups
 from jali.risk.policy import EXPOSING
 from oracles import attacks as oracle
 

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
-from jali.sources import counting
-from jali.sources.counting import Tally, counted_rows
+from jali.sources.distinct import Tally, counted_rows
 
 
 def as_key(value: Any) -> Any:
@@ -88,7 +87,7 @@ def test_a_file_that_is_counted_gives_the_release_of_one_that_is_held(
     path = file_of(tmp_path / "rows.parquet", 600)
     roles: Any = {"quasi": ["age", "zip"], "sensitive": ["ill"]}
     held = jali.read(path, **roles)
-    monkeypatch.setattr(counting, "MANY", 400)
+    monkeypatch.setattr("jali.sources.distinct.MANY", 400)
     counted = jali.read(path, **roles)
     assert held.multiplicity is None
     assert counted.multiplicity is not None
@@ -102,7 +101,7 @@ def test_a_file_that_is_counted_gives_the_release_of_one_that_is_held(
 
 def test_rows_that_are_nearly_all_distinct_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counting them would take longer and more memory than they do."""
-    monkeypatch.setattr(counting, "MANY", 64)
+    monkeypatch.setattr("jali.sources.distinct.MANY", 64)
     table = jali.read(file_of(tmp_path / "rows.parquet", 400, distinct=True), quasi=["age", "zip"], sensitive=["ill"])
     assert table.multiplicity is None
     assert table.frame("pandas")["age"].tolist() == list(range(400))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jali.encoding.editing import Rows, merged, moved, renamed, with_level, without_level
+from jali.encoding.builders import Rows, merged, moved, renamed, with_level, without_level
 from jali.encoding.hierarchy import rows_in, rows_text, taxonomy
 from jali.errors import HierarchyError
 

@@ -32,7 +32,7 @@ from jali.reports.page import SECTIONS, Report
 from jali.reports.privacy import groups, guarantee, size_classes, worst_case, worst_groups
 from jali.risk.audit.audit import figures
 from jali.risk.audit.figures import together
-from jali.risk.exposed import exposed, surest, worst_of
+from jali.risk.beliefs import exposed, surest, worst_of
 
 pytest.importorskip("matplotlib")
 

@@ -22,9 +22,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jali
-from jali.core import lines as csv_text
+from jali.core import formats as csv_text
 from jali.core import rows as counting
-from jali.core.lines import csv_parts, distinct_lines
+from jali.core.formats import csv_parts, distinct_lines
 from jali.core.rows import Order, Rows, cells, distinct_rows, drawn, ordered
 from jali.encoding.table import Table
 from jali.errors import InputError

@@ -337,8 +337,8 @@ def test_every_promise_of_a_job_can_be_chosen() -> None:
 def test_every_builder_of_a_job_can_be_chosen() -> None:
     """But a file, which is imported; and what its fields hold at first is a hierarchy."""
     from jali.job import HIERARCHIES, Job
-    from jali.studio.views.fields import typed
     from jali.studio.views.hierarchies import KINDS
+    from jali.studio.views.view import typed
 
     assert set(KINDS) == set(HIERARCHIES) - {"taxonomy"}
     for kind, (_, _, first) in KINDS.items():

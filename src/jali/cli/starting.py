@@ -145,7 +145,7 @@ def studio(*, data: Path | None, demo: bool, no_browser: bool, port: int, stop_a
     of DATA are read and written. The address is for one use: it opens the page and is worth nothing afterwards. What
     is done there is kept beside DATA at once, in a file that only you can read, and saved as a job for jali publish.
     """
-    from jali.studio.server import require_studio, serve
+    from jali.studio.app import require_studio, serve
 
     require_studio()
     if demo:
@@ -185,7 +185,7 @@ def _demo_job(made: Profile, source: str, name: str) -> str:
 def _demo_table(folder: Path) -> Path:
     """The invented census as a file; the one that is there from an earlier time stays."""
     import jali
-    from jali.core.lines import csv_parts
+    from jali.core.formats import csv_parts
     from jali.core.rows import Rows
 
     target = folder / "census.csv"

@@ -1,18 +1,25 @@
-"""Forms that tables have elsewhere: frames of other libraries, and CSV files that a spreadsheet opens."""
+"""Forms that tables have elsewhere: frames of other libraries, CSV files of distinct rows, CSV for spreadsheets."""
 
 from __future__ import annotations
 
 import csv
 import importlib
 import mmap
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+from numpy.typing import NDArray
 
+from jali.core.arrays import Ints, steps
+from jali.core.rows import Places, Rows, flat
 from jali.errors import InputError, nearest, one_of, told
 
 FRAMES = ("arrow", "pandas", "polars")
@@ -166,3 +173,146 @@ def _texts_changed(chunk: pa.Array, change: Callable[[pa.Array, str | None], pa.
 def _is_text(kind: pa.DataType) -> bool:
     own = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
+
+
+# -- CSV files of distinct rows --------------------------------------------------------------------------------------
+
+AT_ONCE = 1 << 16
+"""Rows that are turned into text together: what is written then stays in the processor's cache."""
+READY = 1 << 20
+"""Distinct rows up to which every line of a CSV file is made once and held."""
+NEARLY = 0.9
+"""Of the first rows of a file, the share of distinct ones from which counting them is no help."""
+_BLOCK = 1 << 22  # small enough to stay near the processor
+_FOLDED = 1 << 26  # bytes of lines that wait until they are compared with those of earlier blocks
+
+
+def csv_lines(table: pa.Table) -> pa.Array:
+    """The line of each row with its line break: texts in quotes, so that an empty one stays apart from a missing value.
+
+    Every distinct cell is written once.
+    """
+    columns = [flat(column) for column in table.columns]
+    last = len(columns) - 1
+    texts = [_csv_cells(column, "\n" if at == last else "") for at, column in enumerate(columns)]
+    return (texts[0] if last == 0 else pc.binary_join_element_wise(*texts, pa.scalar(",", pa.large_string()))).cast(
+        pa.large_binary()
+    )
+
+
+def _csv_cells(column: pa.Array, end: str) -> pa.Array:
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    known = coded.dictionary
+    texts = known.cast(pa.large_string())
+    if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
+        texts = _joined('"', pc.replace_substring(texts, '"', '""'), '"')
+    return _joined("", texts.fill_null(""), end).take(coded.indices).fill_null(end)
+
+
+def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
+    around = (pa.scalar(text, pa.large_string()) for text in (before, after, ""))
+    return pc.binary_join_element_wise(next(around), texts, *around)
+
+
+def csv_parts(rows: Rows) -> Iterator[pa.Buffer]:
+    """The bytes of a CSV file, part by part: the names, then the rows in their order."""
+    names = pa.table({name: pa.array([], pa.string()) for name in rows.names})
+    yield _csv(names, header=True)
+    if rows.order is None or rows.held > min(READY, rows.count / 2):
+        for part in rows.parts(AT_ONCE):
+            yield _csv(Rows(part).plain(), header=False)
+        return
+    lines = csv_lines(replace(rows, order=None).coded())
+    for some in steps(rows.count, 1, AT_ONCE):
+        yield joined_lines(lines.take(pa.array(rows.order.of[some])))
+
+
+def _csv(table: pa.Table, *, header: bool) -> pa.Buffer:
+    """The rows as Arrow writes them, which are the same lines."""
+    made = pa.BufferOutputStream()
+    pacsv.write_csv(table, made, pacsv.WriteOptions(quoting_style="needed", include_header=header))
+    return made.getvalue()
+
+
+def joined_lines(lines: pa.Array) -> pa.Buffer:
+    """The lines one after the other."""
+    _, offsets, data = lines.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)
+    begin, end = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
+    return data.slice(begin, end - begin) if data is not None else pa.py_buffer(b"")
+
+
+class Lines(NamedTuple):
+    """A file of lines: its first line, the distinct ones among the others, and which of them each is."""
+
+    first: bytes
+    distinct: pa.Array  # (distinct lines,) with their line breaks
+    of: Places  # (lines but the first,)
+
+
+def distinct_lines(file: IO[bytes], *, most: float = 0.5) -> Lines | None:
+    """The distinct lines of a file.
+
+    None where lines are no way to read it: a carriage return stands in it, its last line does not end, more than the
+    share `most` of its lines are distinct, or nearly all of its first ones.
+    """
+    first = file.readline()
+    found, buffer, kept = _Found(), bytearray(min(_BLOCK, _left(file) + 1)), 0
+    if not first.endswith(b"\n") or b"\r" in first:
+        return None
+    while read := file.readinto(memoryview(buffer)[kept:]):  # type: ignore[attr-defined]
+        if buffer.find(b"\r", kept, kept + read) >= 0:
+            return None
+        data = np.frombuffer(buffer, np.uint8, kept + read)
+        ends = np.flatnonzero(data == ord("\n"))
+        if len(ends) and found.add(data, ends) > most:
+            return None
+        left = data[ends[-1] + 1 :].tobytes() if len(ends) else data.tobytes()
+        del data
+        if len(left) == len(buffer):  # a line that is longer than all this
+            buffer = bytearray(2 * len(buffer))
+        buffer[: len(left)] = left
+        kept = len(left)
+    return None if kept else Lines(first, *found.all())
+
+
+def _left(file: IO[bytes]) -> int:
+    """How many bytes of a file are still to be read."""
+    return max(os.fstat(file.fileno()).st_size - file.tell(), 1)
+
+
+class _Found:
+    """The distinct lines of the blocks so far. Blocks wait until there is enough of them to compare with the rest."""
+
+    def __init__(self) -> None:
+        self.known = pa.array([], pa.large_binary())
+        self.parts: list[Places] = []
+        self.waiting: list[pa.DictionaryArray] = []
+
+    def add(self, data: NDArray[np.uint8], ends: Ints) -> float:
+        """Number the lines that end at these places; the share of distinct lines, where it has become known, or 0."""
+        offsets = np.zeros(len(ends) + 1, dtype=np.int64)
+        np.add(ends, 1, out=offsets[1:])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        self.waiting.append(pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).dictionary_encode())
+        if sum(each.dictionary.nbytes for each in self.waiting) > max(_FOLDED, 2 * self.known.nbytes):
+            self._fold()
+            return len(self.known) / sum(map(len, self.parts))
+        first = self.waiting[0]
+        return 0.0 if self.parts or len(first.dictionary) < NEARLY * len(first) else 1.0
+
+    def _fold(self) -> None:
+        """Number the waiting lines among all; those that are known keep their numbers."""
+        every = pa.concat_arrays([self.known, *(each.dictionary for each in self.waiting)]).dictionary_encode()
+        number, at = every.indices.to_numpy(), len(self.known)
+        for each in self.waiting:
+            self.parts.append(number[at : at + len(each.dictionary)][each.indices.to_numpy()])
+            at += len(each.dictionary)
+        self.known, self.waiting = every.dictionary, []
+
+    def all(self) -> tuple[pa.Array, Places]:
+        """The distinct lines, and which of them each line is."""
+        if not self.parts and len(self.waiting) == 1:
+            return self.waiting[0].dictionary, self.waiting[0].indices.to_numpy()
+        self._fold()
+        return self.known, np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)

@@ -22,8 +22,18 @@ import pyarrow.parquet as pq
 
 from jali.core.arrays import steps
 from jali.core.files import Place, hold, put_folder, reason, require_space, sync
-from jali.core.formats import any_length, in_blocks, quoted, unquoted
-from jali.core.lines import AT_ONCE, NEARLY, Lines, csv_parts, distinct_lines, joined_lines
+from jali.core.formats import (
+    AT_ONCE,
+    NEARLY,
+    Lines,
+    any_length,
+    csv_parts,
+    distinct_lines,
+    in_blocks,
+    joined_lines,
+    quoted,
+    unquoted,
+)
 from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, ordered, pairs_of, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of

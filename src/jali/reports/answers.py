@@ -15,7 +15,7 @@ from jali.releases.summary import cut, many
 from jali.reports.material import VOLUMES, Material, Missing
 from jali.reports.privacy import described
 from jali.risk.audit.figures import Audit
-from jali.risk.exposed import Exposed, exposed, surest
+from jali.risk.beliefs import Exposed, exposed, surest
 from jali.risk.verdict import PROVED, naming, tested
 
 RANKED = 12

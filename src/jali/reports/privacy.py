@@ -30,8 +30,8 @@ from jali.releases.display import OTHERS
 from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, cut, many
 from jali.reports.material import Material, Missing, judged, not_defined, reached
 from jali.risk.audit.figures import Audit, SensitiveAudit, present, together
+from jali.risk.beliefs import worst_of
 from jali.risk.disclosure.tracker import Curve
-from jali.risk.exposed import worst_of
 from jali.risk.verdict import naming, voiding
 
 WORST = 3

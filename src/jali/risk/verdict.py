@@ -17,9 +17,20 @@ from jali.principles.column import ColumnPrinciple
 from jali.releases.base import Release
 from jali.releases.summary import many
 from jali.risk.audit.figures import NEARLY, Audit, SensitiveAudit
-from jali.risk.exposed import exposed_by_groups
-from jali.risk.judged import SENTENCES, Decision, Flag, Judged, Outcome, Verdict
-from jali.risk.policy import ALGORITHM, EXPOSING, TOLERANCE, Policy, Share
+from jali.risk.beliefs import exposed_by_groups
+from jali.risk.policy import (
+    ALGORITHM,
+    EXPOSING,
+    SENTENCES,
+    TOLERANCE,
+    Decision,
+    Flag,
+    Judged,
+    Outcome,
+    Policy,
+    Share,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from jali.risk.attacks.scene import Attack

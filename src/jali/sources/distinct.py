@@ -1,9 +1,12 @@
-"""Columns as their distinct values, and where each record's stands: what is read of a file or a frame."""
+"""Columns as their distinct values, and where each record's stands; rows of a large file, counted while it is read."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints
 from jali.encoding import values as v
 from jali.errors import InputError
+from jali.sources.engines.base import ROWS, Combinations, in_order
 
 T = TypeVar("T", bound=np.number)
 
@@ -148,3 +152,158 @@ def _plain(name: str, values: pa.Array, kind: v.Kind | None) -> pa.Array:
     what = "whole numbers beyond 64 bits" if pa.types.is_integer(of) else "values that jali cannot publish"
     do = f'turn it into texts or numbers first, or write types={{"{name}": "text"}}'
     raise InputError(f'column "{name}" holds {what}', got=str(of), do=do)
+
+
+# -- distinct rows of a large file, counted while it is read: row groups side by side --------------------------------
+
+MANY = 1 << 21
+"""Rows of a file from which on they are counted while it is read."""
+NEARLY = 0.7
+"""The share of distinct ones among the first rows from which on counting is no help."""
+_WORKERS = 2
+_BITS = 62  # of a word
+_FIRST = 1 << 16  # entries of a new table
+
+Indices = tuple[NDArray[np.int32], Ints]
+"""Where each row's value stands in a dictionary, and the code of each entry of the dictionary."""
+
+
+class Values:
+    """The values of a column that occurred so far, each with a code; threads may share it."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.known = name, dict[pa.DataType, pa.Array]()
+        self._lock = threading.Lock()
+
+    def codes(self, column: pa.ChunkedArray) -> Indices:
+        """The indices of some rows, and the codes that they stand for; the missing value has code 0."""
+        whole = column.combine_chunks()
+        whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+        if not pa.types.is_dictionary(whole.type):
+            whole = encodable(self.name, whole, None).dictionary_encode()
+        if isinstance(whole, pa.ChunkedArray):
+            whole = pa.concat_arrays(whole.unify_dictionaries().chunks)
+        indices = whole.indices.cast(pa.int32())
+        if indices.null_count:
+            indices = indices.fill_null(len(whole.dictionary))
+        return indices.to_numpy(zero_copy_only=False), np.append(self._numbered(whole.dictionary), 0)
+
+    def _numbered(self, values: pa.Array) -> Ints:
+        with self._lock:
+            known = self.known.get(values.type, pa.array([], values.type))
+            place = pc.index_in(values, known)
+            if place.null_count:
+                fresh = values.filter(place.is_null()).drop_null().unique()
+                known = self.known[values.type] = pa.concat_arrays([known, fresh])
+                place = pc.index_in(values, known)
+        code: Ints = place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        return code
+
+    def column(self, codes: Ints) -> pa.Array:
+        """The values of some codes, as a dictionary."""
+        (known,) = self.known.values() or [pa.array([], pa.string())]
+        return pa.DictionaryArray.from_arrays(pa.array((codes - 1).astype(np.int32), mask=codes == 0), known)
+
+
+class Tally:
+    """Distinct rows of codes and how many there are of each, in a hash table that grows."""
+
+    def __init__(self, columns: int) -> None:
+        self.bits = np.zeros(columns, dtype=np.int64)
+        self._fresh(self.bits)
+
+    def _fresh(self, bits: Ints, entries: int = _FIRST) -> None:
+        """An empty table whose keys have these bits for each column."""
+        self.bits, self.used, self.rows = bits, 0, 0
+        self.word, self.shift = np.zeros(len(bits), dtype=np.int64), np.zeros(len(bits), dtype=np.int64)
+        word = at = 0
+        for i, own in enumerate(bits.tolist()):
+            if at + own > _BITS:
+                word, at = word + 1, 0
+            self.word[i], self.shift[i] = word, at
+            at += own
+        self.table = np.zeros((entries, word + 2), dtype=np.int64)
+
+    def add(self, columns: Sequence[Indices], numbers: Ints | None = None) -> None:
+        """Count some rows, each of which stands for one row or for so many `numbers`."""
+        from jali.kernels.counting import pack
+
+        most = np.array([max(int(code.max(initial=0)), 1) for _, code in columns])
+        need = np.array([int(value).bit_length() for value in most])
+        if (need > self.bits).any():
+            self._widen(np.maximum(self.bits, need + 1))
+        keys = np.zeros((len(columns[0][0]), self.table.shape[1] - 1), dtype=np.int64)
+        for (indices, code), word, shift in zip(columns, self.word.tolist(), self.shift.tolist(), strict=True):
+            pack(keys, word, indices, code, shift)
+        self._count(keys, np.zeros(0, dtype=np.int64) if numbers is None else numbers)
+        self.rows += len(keys) if numbers is None else int(numbers.sum())
+
+    def _count(self, keys: Ints, numbers: Ints) -> None:
+        from jali.kernels.counting import count_keys
+
+        done = 0
+        while True:
+            done, self.used = count_keys(keys, numbers, self.table, done, self.used)
+            if done == len(keys):
+                return
+            old = self.table[self.table[:, -1] > 0]
+            self.table, self.used = np.zeros((2 * len(self.table), self.table.shape[1]), dtype=np.int64), 0
+            self._count(np.ascontiguousarray(old[:, :-1]), np.ascontiguousarray(old[:, -1]))
+
+    def _widen(self, bits: Ints) -> None:
+        """The same rows in keys with more bits for some columns."""
+        codes, numbers = self.all()
+        rows = self.rows
+        self._fresh(bits, len(self.table))
+        if len(numbers):
+            self.add_codes(codes, numbers)
+        self.rows = rows
+
+    def add_codes(self, codes: Sequence[Ints], numbers: Ints) -> None:
+        """Count rows of codes, given column by column."""
+        every = [np.arange(int(own.max(initial=0)) + 1) for own in codes]
+        self.add([(own.astype(np.int32), some) for own, some in zip(codes, every, strict=True)], numbers)
+
+    def all(self) -> tuple[list[Ints], Ints]:
+        """The distinct rows, column by column, and how many there are of each."""
+        held = self.table[self.table[:, -1] > 0]
+        parts = zip(self.word.tolist(), self.shift.tolist(), self.bits.tolist(), strict=True)
+        return [held[:, word] >> shift & ((1 << bits) - 1) for word, shift, bits in parts], held[:, -1]
+
+
+def counted_rows(names: Sequence[str], parts: Iterable[Callable[[], pa.Table]]) -> Combinations | None:
+    """The distinct rows of a table that comes in parts, each read when it is called for.
+
+    None where nearly all of the first rows are distinct, so that counting them is no help, or where a column has
+    several types.
+    """
+    values = {name: Values(name) for name in names}
+    waiting, lock, failed = iter(parts), threading.Lock(), threading.Event()
+
+    def work(_: int) -> Tally:
+        tally = Tally(len(names))
+        while not failed.is_set():
+            with lock:
+                read = next(waiting, None)
+            if read is None:
+                break
+            part = read()
+            for some in part.to_batches(max_chunksize=MANY // 2):
+                own = pa.Table.from_batches([some])
+                tally.add([values[name].codes(own[name]) for name in names])
+            if tally.rows >= MANY // 2 and tally.used > NEARLY * tally.rows:
+                failed.set()
+        return tally
+
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        tallies = list(workers.map(work, range(_WORKERS)))
+    if failed.is_set() or any(len(each.known) > 1 for each in values.values()):
+        return None
+    whole = max(tallies, key=lambda each: each.used)
+    for other in tallies:
+        if other is not whole and other.used:
+            whole.add_codes(*other.all())
+    codes, numbers = whole.all()
+    del tallies
+    columns: dict[str, Any] = {name: values[name].column(own) for name, own in zip(names, codes, strict=True)}
+    return in_order(pa.table(columns | {ROWS: pa.array(numbers)}), list(names))

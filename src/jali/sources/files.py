@@ -316,7 +316,7 @@ class Columnar:
 
     def counted(self, wanted: list[str]) -> Combinations | None:
         """The distinct rows of a large file, counted while it is read; None where that is no help."""
-        from jali.sources.counting import MANY, counted_rows
+        from jali.sources.distinct import MANY, counted_rows
 
         texts = [name for name in wanted if pa.types.is_string(self.schema.field(name).type)]
         with _readable_parquet(self.name), pq.ParquetFile(_stream(self.source)) as file:

@@ -25,9 +25,9 @@ from jali.releases.summary import ATTACKER, KNOWS_ALGORITHM, NOT_COVERED
 from jali.risk.audit.figures import NEARLY, AngelAudit, Audit, Homogeneity, OtherAudit, SensitiveAudit, audit_collection
 from jali.risk.audit.joint import joint
 from jali.risk.audit.joint_figures import JointAudit, JointAudits
+from jali.risk.beliefs import once_ruled_out
 from jali.risk.disclosure.disclosure import curve
 from jali.risk.disclosure.tracker import Curve
-from jali.risk.exposed import once_ruled_out
 
 __all__ = [
     "NEARLY",

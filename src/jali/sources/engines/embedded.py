@@ -195,7 +195,7 @@ def opened(location: Location, *, writes: bool = False) -> Iterator[Database]:
         case "sqlite":
             own = _sqlite(location, writes)
         case _:
-            from jali.sources.engines.postgres import postgres
+            from jali.sources.engines.databases import postgres
 
             own = postgres(location, writes)
     with own as database:

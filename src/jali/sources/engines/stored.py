@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from jali.core.files import built_file, require_space
-from jali.core.lines import csv_lines, joined_lines
+from jali.core.formats import csv_lines, joined_lines
 from jali.core.rows import Rows, bytes_of
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, in_order, quoted, rows_of

@@ -11,12 +11,11 @@ from jali.core.text import Html, element, html_table, joined, sentence
 from jali.errors import InputError
 from jali.job import HIERARCHIES
 from jali.studio.state import Document, alone, checked, hierarchies_in, with_hierarchy
-from jali.studio.views.fields import form_of_fields, option_field, spelled, typed
 from jali.studio.views.tree import beside, chosen_number, label_shown, label_text, place
-from jali.studio.views.view import View, button, head, page_part, waiting
+from jali.studio.views.view import View, button, form_of_fields, head, option_field, page_part, spelled, typed, waiting
 
 if TYPE_CHECKING:
-    from jali.encoding.editing import Row, Rows
+    from jali.encoding.builders import Row, Rows
     from jali.studio.session import Run, Session
     from jali.studio.worker import Desk
 
@@ -73,14 +72,14 @@ def build(session: Session, *, column: str, kind: str, **fields: Any) -> None:
 
 def rename(session: Session, *, column: str, level: int, node: str, to: str) -> None:
     """Give a node another name."""
-    from jali.encoding.editing import renamed
+    from jali.encoding.builders import renamed
 
     _edit(session, column, f"{column}: renamed a node", lambda rows: renamed(rows, level, node, to.strip()))
 
 
 def merge(session: Session, *, column: str, level: int, node: str, other: str) -> None:
     """Merge a node with another one of its level."""
-    from jali.encoding.editing import merged
+    from jali.encoding.builders import merged
 
     _edit(session, column, f"{column}: merged two nodes", lambda rows: merged(rows, level, node, other.strip()))
 
@@ -90,7 +89,7 @@ def move(
     **ticked: Any,
 ) -> None:  # fmt: skip
     """Move a node, or those that are ticked, under another one; a new name splits them off."""
-    from jali.encoding.editing import moved
+    from jali.encoding.builders import moved
 
     chosen = [name for at, name in enumerate(below or ()) if ticked.get(f"tick-{at}") is True]
     nodes = [node] if not below else [str(name) for name in chosen]
@@ -100,14 +99,14 @@ def move(
 
 def add_level(session: Session, *, column: str, level: int) -> None:
     """Add a level above another one, the same as it."""
-    from jali.encoding.editing import with_level
+    from jali.encoding.builders import with_level
 
     _edit(session, column, f"{column}: added a level", lambda rows: with_level(rows, level))
 
 
 def drop_level(session: Session, *, column: str, level: int) -> None:
     """Remove a level."""
-    from jali.encoding.editing import without_level
+    from jali.encoding.builders import without_level
 
     _edit(session, column, f"{column}: removed a level", lambda rows: without_level(rows, level))
 

@@ -10,8 +10,19 @@ from jali.core.text import Html, element, percent, sentence
 from jali.errors import InputError
 from jali.job import METHODS, section_keys
 from jali.studio.state import Document, checked, read_by
-from jali.studio.views.fields import form_of_fields, known_names, named_field, option_field, plain, spelled, typed
-from jali.studio.views.view import Action, acting, button, choice
+from jali.studio.views.view import (
+    Action,
+    acting,
+    button,
+    choice,
+    form_of_fields,
+    known_names,
+    named_field,
+    option_field,
+    plain,
+    spelled,
+    typed,
+)
 
 if TYPE_CHECKING:
     from jali.studio.session import Run, Session

@@ -9,8 +9,7 @@ from jali.core.text import Html, element, html_table, joined, percent, sentence
 from jali.errors import InputError, JaliError
 from jali.studio.state import Document, read_by, roles_in
 from jali.studio.views import method, policy
-from jali.studio.views.fields import plain, spelled
-from jali.studio.views.view import View, acting, button, glance, head, page_part, waiting
+from jali.studio.views.view import View, acting, button, glance, head, page_part, plain, spelled, waiting
 
 if TYPE_CHECKING:
     from jali.principles.base import Principle

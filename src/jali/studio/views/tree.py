@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from jali.core.charts import clipped
 from jali.core.text import Html, element, percent
-from jali.studio.views.fields import form_of_fields, known_names, named_field
+from jali.studio.views.view import form_of_fields, known_names, named_field
 
 SHOWN = 40
 """Children of a node that the tree shows; the panel of the node has pages of all of them."""
