@@ -79,9 +79,12 @@ def from_engine(
         except TooManyError:
             return large_table(engine, opening, roles, memory=memory, origin=origin, writing=writing)
     columns = {name: found.table[name] for name in found.table.column_names}
-    return assemble(
+    made = assemble(
         columns, roles, known=known, origin=origin, multiplicity=found.rows, person=found.person, writing=writing
     )
+    del found, columns
+    pa.default_memory_pool().release_unused()  # the answer took more than the table does
+    return made
 
 
 # -- more combinations than memory holds ----------------------------------------------------------------------------
@@ -100,6 +103,7 @@ class Keys:
         """Those of a column that was counted by itself."""
         own = found.table[column.name]
         own = own.combine_chunks() if isinstance(own, pa.ChunkedArray) else own
+        own = own.dictionary_decode() if pa.types.is_dictionary(own.type) else own
         filled = own.is_valid().to_numpy(zero_copy_only=False)
         codes = column.codes.astype(np.int64)
         return cls(own.filter(pa.array(filled)), codes[filled], int(codes[~filled][0]) if not filled.all() else 0)
