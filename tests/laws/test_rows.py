@@ -314,7 +314,9 @@ def _rows(table: Table) -> Counter[str]:
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["pacsv.read_csv", "distinct_lines", "_read_parquet"])
+@pytest.mark.parametrize(
+    "where", ["core.formats.pacsv.read_csv", "releases.store.distinct_lines", "releases.store._read_parquet"]
+)
 def test_lack_of_memory_is_said_as_such(where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Arrow's error is one about data too: it must not be told as a file that is no table."""
     release = jali.generalize(jali.datasets.census(rows=100, seed=1), [jali.KAnonymity(5)])
@@ -324,7 +326,7 @@ def test_lack_of_memory_is_said_as_such(where: str, monkeypatch: pytest.MonkeyPa
         raise pa.lib.ArrowMemoryError("malloc of size 1 failed")
 
     assert pacsv.read_csv is not fail
-    monkeypatch.setattr(f"jali.releases.store.{where}", fail)
+    monkeypatch.setattr(f"jali.{where}", fail)
     with pytest.raises(MemoryError, match="not enough memory to read"):
         jali.load(folder)
     with pytest.raises(MemoryError, match="not enough memory to read"):

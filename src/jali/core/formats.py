@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import io
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -316,3 +317,30 @@ class _Found:
             return self.waiting[0].dictionary, self.waiting[0].indices.to_numpy()
         self._fold()
         return self.known, np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
+
+
+# -- CSV files of ours, read back -------------------------------------------------------------------------------------
+
+
+def line_breaks(path: Path) -> int:
+    """How many line breaks of any sort a file has."""
+    with path.open("rb") as file:
+        return sum(part.count(b"\n") + part.count(b"\r") for part in iter(lambda: file.read(1 << 20), b""))
+
+
+def parsed(source: Path | bytes, file: IO[bytes], numbers: tuple[str, ...], *, broken: bool) -> pa.Table:
+    """A table as text but for numbers; `broken`: a value may hold a line break, so lines are not read side by side."""
+    with file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text, any_length():
+        header = next(csv.reader(text), [])
+    texts = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
+    convert = pacsv.ConvertOptions(
+        column_types=texts | {name: pa.int64() for name in numbers if name in texts}, null_values=[""],
+        strings_can_be_null=True, quoted_strings_can_be_null=False,
+    )  # fmt: skip
+    parse = pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False)  # an empty line is a missing value
+
+    def read(size: int) -> pa.Table:
+        opened = pa.BufferReader(source) if isinstance(source, bytes) else source
+        return pacsv.read_csv(opened, pacsv.ReadOptions(block_size=size), parse, convert)
+
+    return in_blocks(read, 1 << 24 if broken else 1 << 20, source)

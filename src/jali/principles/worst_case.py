@@ -171,7 +171,9 @@ def _smallest(values: Floats, wanted: int, margin: float) -> Bools:
     if wanted >= len(values):
         chosen[:] = True
         return chosen
-    which = np.argpartition(values, wanted - 1)[:wanted]
+    which = np.flatnonzero(values == values.min())[:wanted]
+    if len(which) < wanted:  # else many groups are alike, of which a partition would take long
+        which = np.argpartition(values, wanted - 1)[:wanted]
     most = values[which].max()
     if margin and most > 0:  # zeros are exact, and enough of them are enough
         return np.asarray(values <= most * (1 + margin), dtype=bool)

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import IO, Any, Literal
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from jali.core.arrays import steps
@@ -26,11 +25,11 @@ from jali.core.formats import (
     AT_ONCE,
     NEARLY,
     Lines,
-    any_length,
     csv_parts,
     distinct_lines,
-    in_blocks,
     joined_lines,
+    line_breaks,
+    parsed,
     quoted,
     unquoted,
 )
@@ -328,7 +327,9 @@ def _read_file(
             raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
         if facts["table"] is None:
             return None
-        return _read_csv(file, lines, facts["rows"]) if is_csv else _read_parquet(file, links, in_order=in_order)
+        if is_csv:
+            return _read_csv(file, lines, facts["rows"], links, in_order=in_order)
+        return _read_parquet(file, links, in_order=in_order)
     except MemoryError:
         raise no_memory(folder) from None
     except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
@@ -371,35 +372,18 @@ def _lines(path: Path) -> tuple[str, Lines | None]:
         return digest.result(), lines
 
 
-def _read_csv(path: Path, lines: Lines | None, rows: int) -> Rows:
+def _read_csv(path: Path, lines: Lines | None, rows: int, links: tuple[str, ...], *, in_order: bool) -> Rows:
     """The rows of a CSV file: where every line is one, only the distinct ones are parsed."""
     if lines is None or len(lines.of) != rows:  # many are distinct, or a value holds a line break
-        return Rows(_parsed(path, path.open("rb"), broken=_breaks(path) != rows + 1))
+        broken = line_breaks(path) != rows + 1
+        try:
+            table = parsed(path, path.open("rb"), links, broken=broken)
+        except pa.ArrowInvalid:  # the links are no numbers, which is judged when the release is made
+            table = parsed(path, path.open("rb"), (), broken=broken)
+        apart = [f.name for f in table.schema if f.name in links and _is_whole(f)]
+        return pairs_of(table, apart, in_order=in_order) if apart and table.num_rows else Rows(table)
     distinct = lines.first + joined_lines(lines.distinct).to_pybytes()
-    return ordered(_parsed(distinct, io.BytesIO(distinct), broken=False), lines.of)
-
-
-def _breaks(path: Path) -> int:
-    """How many line breaks of any sort a file has."""
-    with path.open("rb") as file:
-        return sum(part.count(b"\n") + part.count(b"\r") for part in iter(lambda: file.read(1 << 20), b""))
-
-
-def _parsed(source: Path | bytes, file: IO[bytes], *, broken: bool) -> pa.Table:
-    """A table as text; `broken`: some value may hold a line break, so that lines cannot be read side by side."""
-    with file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text, any_length():
-        header = next(csv.reader(text), [])
-    convert = pacsv.ConvertOptions(
-        column_types=dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string())), null_values=[""],
-        strings_can_be_null=True, quoted_strings_can_be_null=False,
-    )  # fmt: skip
-    parse = pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False)  # an empty line is a missing value
-
-    def read(size: int) -> pa.Table:
-        opened = pa.BufferReader(source) if isinstance(source, bytes) else source
-        return pacsv.read_csv(opened, pacsv.ReadOptions(block_size=size), parse, convert)
-
-    return in_blocks(read, 1 << 24 if broken else 1 << 20, source)
+    return ordered(parsed(distinct, io.BytesIO(distinct), (), broken=False), lines.of)
 
 
 def _read_parquet(path: Path, links: tuple[str, ...], *, in_order: bool) -> Rows:

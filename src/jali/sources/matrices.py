@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -34,6 +33,8 @@ def counted(given: Any) -> Counted | None:
     names = tuple(map(_named, columns)) if isinstance(columns, list) or _is_index(columns) else ()
     if len(set(names)) < len(names):
         raise InputError("two columns of the counts have the same name", do="give each value one column")
+    import narwhals as nw
+
     frame = nw.from_native(given, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
