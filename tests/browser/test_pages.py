@@ -175,10 +175,11 @@ def test_a_page_fits_and_asks_for_nothing(
 ) -> None:
     """No error in the console, no request but for itself, nothing beyond the margin, no label cut off or on another."""
     path = pages[name]
-    open_at(browser, path, width)
-    assert asked_for(browser) == [path.as_uri()]
-    assert browser.get_log("browser") == []
-    shoot(browser, screenshots / f"{name}-{width}.png", width)
+    for scheme in ("dark", "light"):
+        open_at(browser, path, width, scheme)
+        assert asked_for(browser) == [path.as_uri()]
+        assert browser.get_log("browser") == []
+        shoot(browser, screenshots / f"{name}-{width}-{scheme}.png", width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(OUTSIDE) == []
     assert browser.execute_script(CUT_OFF) == []
