@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,7 +186,7 @@ class CompiledLattice:
         from jali.kernels import tallies
 
         room, ground = self.room, self.ground()
-        order = np.argsort(_heights(self.shape), kind="stable")
+        order = _by_height(self.shape)
         room.node[tallies.STATE] = room.counter[tallies.AT] = 0
         room.node[tallies.STATE, ~self._told] = kernel.FAILS
         none = np.empty(0)
@@ -219,7 +219,7 @@ class CompiledLattice:
         if metric in {"loss", "height"}:  # a table look-up
             return nodes
         self.room.least[0] = self._least_kl()
-        number = np.array([np.ravel_multi_index(levels, self.shape) for levels in nodes])
+        number = np.ravel_multi_index(tuple(np.array(nodes, dtype=np.int64).T), self.shape)
         ground, cost = self.ground(metric, 0, costing), np.empty(len(number))
         kernel.decide_all(ground, self.room, self.work, self.desk, number, VISITS, cost)
         return [nodes[i] for i in np.flatnonzero(cost <= cost.min() + ground.term[tallies.SLACK])]
@@ -288,12 +288,13 @@ def compiled(roller: Roller, principles: tuple[Principle, ...], least: int) -> C
     return CompiledLattice(roller, rules, judged, least=least, sizes_alone=all(p.judges_size_alone for p in principles))
 
 
-def _heights(shape: tuple[int, ...]) -> NDArray[np.int16]:
-    """The steps of generalization of every node, by its number: (nodes,)."""
+@lru_cache(4)
+def _by_height(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The nodes in the order of their steps of generalization: (nodes,)."""
     height = np.zeros(1, dtype=np.int16)
     for levels in shape:
         height = np.add.outer(height, np.arange(levels, dtype=np.int16)).reshape(-1)
-    return height
+    return np.argsort(height, kind="stable")
 
 
 def _packing(top: Levels) -> tuple[list[int], int]:

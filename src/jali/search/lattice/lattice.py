@@ -181,7 +181,9 @@ class Lattice:
             nodes = self.minimal()
             if kernels is not None:
                 nodes = kernels.cheapest(costing, metric, nodes)
-            _, node = min((round(self.cost(costing, metric, node), 12), node) for node in nodes)
+            if len(nodes) > 1:
+                nodes = [min((round(self.cost(costing, metric, node), 12), node) for node in nodes)[1]]
+            node = nodes[0]
             groups = self.tally(node).groups if kernels is None else kernels.groups(node)
             return node, np.zeros(groups, dtype=bool)
         if kernels is None or weighted:
