@@ -79,12 +79,9 @@ def from_engine(
         except TooManyError:
             return large_table(engine, opening, roles, memory=memory, origin=origin, writing=writing)
     columns = {name: found.table[name] for name in found.table.column_names}
-    made = assemble(
+    return assemble(
         columns, roles, known=known, origin=origin, multiplicity=found.rows, person=found.person, writing=writing
     )
-    del found, columns
-    pa.default_memory_pool().release_unused()  # the answer took more than the table does
-    return made
 
 
 # -- more combinations than memory holds ----------------------------------------------------------------------------
