@@ -34,7 +34,7 @@ from jali.core.formats import (
     quoted,
     unquoted,
 )
-from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, ordered, pairs_of, together
+from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, pairs_of, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
@@ -323,7 +323,7 @@ def _read_file(
     """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
     is_csv = facts["table"] is not None and file.suffix != ".parquet"
     try:
-        digest, lines = _lines(file) if is_csv else (_digest(file), None)
+        digest, lines = _lines(file, in_order=in_order) if is_csv else (_digest(file), None)
         if digest != facts["sha256"]:
             raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
         if facts["table"] is None:
@@ -363,20 +363,20 @@ def _is_file(facts: Any) -> bool:
     return isinstance(table, (str, type(None))) and isinstance(rows, int) and isinstance(digest, str)
 
 
-def _lines(path: Path) -> tuple[str, Lines | None]:
+def _lines(path: Path, *, in_order: bool) -> tuple[str, Lines | None]:
     """The digest of a CSV file, and its distinct lines where that is a way to read it."""
     with ThreadPoolExecutor(1) as side, path.open("rb") as file:
         digest = side.submit(_digest, path)
-        lines = distinct_lines(file)
+        lines = distinct_lines(file, in_order=in_order)
         return digest.result(), lines
 
 
 def _read_csv(path: Path, lines: Lines | None, rows: int) -> Rows:
     """The rows of a CSV file: where every line is one, only the distinct ones are parsed."""
-    if lines is None or len(lines.of) != rows:  # many are distinct, or a value holds a line break
+    if lines is None or lines.order.rows != rows:  # many are distinct, or a value holds a line break
         return Rows(_parsed(path, path.open("rb"), broken=_breaks(path) != rows + 1))
     distinct = lines.first + joined_lines(lines.distinct).to_pybytes()
-    return ordered(_parsed(distinct, io.BytesIO(distinct), broken=False), lines.of)
+    return Rows(_parsed(distinct, io.BytesIO(distinct), broken=False), lines.order)
 
 
 def _breaks(path: Path) -> int:
