@@ -19,11 +19,10 @@ from jali.sources import distinct
 from jali.sources.distinct import Tally
 from jali.sources.engines.base import ROWS, Combinations, in_order
 
-_WORKERS = 2
 _CELLS, _WORDS = 1 << 11, 1 << 12  # of a new table
 _COLUMNS = 1 << 15
 _MARK = b"\xef\xbb\xbf"
-_EMPTY = _MARK + b"\r\n"  # what may stand before the names
+_EMPTY, _FIRST = _MARK + b"\r\n", 1 << 12  # what may stand before the names, and where they mostly stand
 _MOST = 2**31 - 1  # letters of the distinct cells of a column that Arrow can number
 
 
@@ -38,8 +37,9 @@ class NearlyDistinct(Exception):  # noqa: N818
 class Blocks:
     """The rows of a file, some at a time, each block ending with a line; threads may share it."""
 
-    def __init__(self, file: Any, size: int, separator: str) -> None:
+    def __init__(self, file: Any, size: int, separator: str, workers: int = 2) -> None:
         """`file` gives bytes of UTF-8, about `size` of them make a block."""
+        self.workers = workers  # who read side by side
         self._file, self._size, self._rest, self._number = file, size, b"", -1
         self.separator = separator.encode()
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Blocks:
                     read = self._file.readinto(memoryview(buffer)[size:room])
                     size, ended = size + read, read == 0
                 end = buffer.rfind(b"\n", 0, size) + 1
-                if ended or (end and (self._number >= 0 or buffer[:end].strip(_EMPTY))):
+                if ended or (end and (self._number >= 0 or buffer[: min(end, _FIRST)].strip(_EMPTY))):
                     break
                 buffer = buffer + bytes(len(buffer))  # a line, or empty ones, longer than all this
             if ended and end < size:
@@ -170,7 +170,7 @@ def rows_by_line(
     fields[[header.index(name) for name in wanted]] = np.arange(len(wanted))
     if len(blocks.separator) > 1 or len(header) > _COLUMNS:
         raise NotByLine
-    workers = [_Worker(fields, blocks.separator[0]) for _ in range(_WORKERS)]
+    workers = [_Worker(fields, blocks.separator[0]) for _ in range(blocks.workers)]
     stopped = threading.Event()
 
     def work(worker: _Worker) -> None:
@@ -190,7 +190,7 @@ def rows_by_line(
             stopped.set()
             raise
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with ThreadPoolExecutor(len(workers)) as pool:
         for done in [pool.submit(work, worker) for worker in workers]:
             done.result()
     try:
@@ -237,7 +237,11 @@ def _held(workers: Sequence[_Worker], known: Sequence[Known], names: Sequence[st
     found = {}
     for column, (name, (values, value)) in enumerate(zip(names, known, strict=True)):
         narrow = [own.astype(_narrowest(len(values))) for own in value]
-        parts = [narrow[at][workers[at].kept[number][column]] for number, at in every]
+        as_they_are = [bool((own == np.arange(len(own))).all()) for own in value]
+        parts = [workers[at].kept[number][column] for number, at in every]
+        parts = [
+            part if as_they_are[at] else narrow[at][part] for (_, at), part in zip(every, parts, strict=True)
+        ]  # looking up codes that stay takes longer than all else of a small file
         indices = pa.array(np.concatenate(parts or [np.zeros(0, dtype=np.uint8)]))
         found[name] = pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values)])
     return found

@@ -34,6 +34,7 @@ _BLOCKS, _SMALL = 2, 1 << 18  # a small file has several blocks too, for several
 _HEAD = 1 << 20
 LARGE, SMALL = 1 << 25, 1 << 18
 """Bytes of a file from which on kernels read it, where they must be loaded for that, and where they are there."""
+_ALONE = 1 << 23  # bytes of a file up to which a second reader takes more than it gives
 _UNPACKED = 4  # what a packed file has more, about
 _NOT_IN_CP1252 = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
@@ -71,7 +72,7 @@ class Delimited:
         encoding = _encoding(name, encoding or next((e for mark, e in _MARKS if head.startswith(mark)), "utf-8"))
         escape = "surrogateescape" if encoding in ("utf-8", "ascii") else "ignore"
         text = head.decode(encoding, errors=escape).removeprefix("\ufeff")
-        if not text.strip():
+        if not text or text.isspace():
             raise InputError(f"{name} is empty", do="give a CSV file with a header and at least one row")
         separator = detect_separator(text) if separator is None else separator
         if len(separator) != 1 or separator in '"\r\n':
@@ -152,7 +153,9 @@ class Delimited:
 
         with _open(self.source, self.packed) as file:
             text = file if self.encoding == "utf-8" else pa.transcoding_input_stream(file, self.encoding, "utf-8")
-            return rows_by_line(Blocks(text, self._block, self.separator), self.header, wanted, count=count)
+            workers = 1 if self._size < _ALONE and not self.packed else 2
+            blocks = Blocks(text, min(_BLOCK, max(self._size, _SMALL)), self.separator, workers)
+            return rows_by_line(blocks, self.header, wanted, count=count)
 
     @property
     def _size(self) -> int:
