@@ -26,6 +26,7 @@ import jali
 from jali import kernels
 from jali.kernels import existence as compiled
 from jali.kernels import worst_case as disclosure
+from jali.sources import blocks
 from jali.sources.distinct import counted_rows
 
 
@@ -91,9 +92,11 @@ def walks() -> None:
 
 
 def counting() -> None:
-    """Distinct rows of a file that comes in parts."""
+    """Distinct rows of a file that comes in parts, and cells of a CSV file, more than its tables have room for."""
     part = pa.table({"a": ["x", "y", "x"], "b": [1, 2, 1]})
     counted_rows(["a", "b"], [lambda: part, lambda: part])
+    text = pa.BufferReader("".join(f"{at},{at % 7}\n" for at in range(4000)).encode())
+    blocks.rows_by_line(blocks.Blocks(text, 1 << 10, ","), ["a", "b"], ["a", "b"], count=False)
 
 
 LONGEST_FIRST = (safety, recoding, walks, partitioning, safeties, presence, halves, lattice, counting)

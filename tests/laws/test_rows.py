@@ -80,14 +80,19 @@ def test_distinct_lines_are_those_that_python_counts(lines: list[bytes], ends: b
         file.write(content)
         file.seek(0)
         found, wanted = distinct_lines(file, most=1), oracle.lines(content)
+        file.seek(0)
+        numbered = distinct_lines(file, most=1, in_order=False)
         if wanted is None:
-            assert found is None
+            assert found is numbered is None
             return
         assert found is not None
-    distinct = found.distinct.to_pylist()
-    assert (found.first, Counter(distinct[i] for i in found.of)) == wanted
-    assert [distinct[i] for i in found.of] == content.splitlines(keepends=True)[1:]  # in their order
+        assert numbered is not None
+    distinct, of = found.distinct.to_pylist(), found.order.of
+    assert (found.first, Counter(distinct[i] for i in of)) == wanted
+    assert [distinct[i] for i in of] == content.splitlines(keepends=True)[1:]  # in their order
     assert len(set(distinct)) == len(distinct)
+    for each in (found, numbered):
+        assert (each.first, dict(zip(each.distinct.to_pylist(), each.order.numbers, strict=True))) == wanted
 
 
 def test_a_large_file_of_different_lines_is_left_to_the_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

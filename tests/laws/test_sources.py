@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import datetime as dt
 import decimal
@@ -22,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
@@ -429,29 +428,6 @@ def test_an_engines_errors_name_no_row() -> None:
     with pytest.raises(InputError, match="the table is empty"):
         jali.table(pl.LazyFrame({"x": []}, schema={"x": pl.Int64}), quasi=["x"])
     assert jali.table(pl.LazyFrame({"x": [1, 1]}), quasi=["x"]).frame().to_dict(as_series=False) == {"x": [1, 1]}
-
-
-@examples(4)
-@given(st.text(alphabet='ab",\n\r', max_size=60), st.sampled_from(["\n", "\r\n"]), st.integers(8, 64))
-def test_what_is_read_by_line_is_what_is_read_with_breaks_in_quotes(text: str, end: str, block: int) -> None:
-    """Whatever stands in the file: where lines are not rows, it is not read by line."""
-    data = f"x,y{end}{text}".encode()
-    assume(text.strip())
-    with patch.object(files, "_BLOCK", block), patch.object(files, "_SMALL", block):
-        file = files.Delimited.opened("it", data, ",", None)
-        found = file._by_line(["x", "y"])
-    with contextlib.suppress(pa.ArrowInvalid):
-        expected = file._read(["x", "y"], newlines=True)
-        assert found is None or found.to_pylist() == expected.to_pylist()
-
-
-@given(st.text(alphabet='a",\n\r', max_size=300), st.integers(1, 80))
-def test_breaks_within_quotes_are_found_64_bytes_at_a_time(text: str, block: int) -> None:
-    data = f"x,y\n{text}".encode()
-    with patch.object(files, "_HEAD", block):
-        found = files.Delimited("it", data, None, "utf-8", ",", ["x", "y"])._each_line_is_a_row()
-    within = [data[:at].count(b'"') % 2 for at, letter in enumerate(data) if letter in b"\r\n"]
-    assert found == (not any(within) and data.count(b'"') % 2 == 0)
 
 
 @examples(2)

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, steps
-from jali.core.rows import Places, Rows, flat
+from jali.core.arrays import Ints, counted, steps
+from jali.core.rows import Order, Places, Rows, flat
 from jali.errors import InputError, nearest, one_of, told
 
 FRAMES = ("arrow", "pandas", "polars")
@@ -244,21 +244,21 @@ def joined_lines(lines: pa.Array) -> pa.Buffer:
 
 
 class Lines(NamedTuple):
-    """A file of lines: its first line, the distinct ones among the others, and which of them each is."""
+    """A file of lines: its first line, the distinct ones among the others, and their order, with their numbers."""
 
     first: bytes
     distinct: pa.Array  # (distinct lines,) with their line breaks
-    of: Places  # (lines but the first,)
+    order: Order  # of the lines but the first
 
 
-def distinct_lines(file: IO[bytes], *, most: float = 0.5) -> Lines | None:
-    """The distinct lines of a file.
+def distinct_lines(file: IO[bytes], *, most: float = 0.5, in_order: bool = True) -> Lines | None:
+    """The distinct lines of a file; without `in_order` their numbers only, for which any order will do.
 
     None where lines are no way to read it: a carriage return stands in it, its last line does not end, more than the
     share `most` of its lines are distinct, or nearly all of its first ones.
     """
     first = file.readline()
-    found, buffer, kept = _Found(), bytearray(min(_BLOCK, _left(file) + 1)), 0
+    found, buffer, kept = _Found(in_order=in_order), bytearray(min(_BLOCK, _left(file) + 1)), 0
     if not first.endswith(b"\n") or b"\r" in first:
         return None
     while read := file.readinto(memoryview(buffer)[kept:]):  # type: ignore[attr-defined]
@@ -285,38 +285,48 @@ def _left(file: IO[bytes]) -> int:
 class _Found:
     """The distinct lines of the blocks so far. Blocks wait until there is enough of them to compare with the rest."""
 
-    def __init__(self) -> None:
-        self.known = pa.array([], pa.large_binary())
-        self.parts: list[Places] = []
-        self.waiting: list[pa.DictionaryArray] = []
+    def __init__(self, *, in_order: bool) -> None:
+        self.known, self.in_order, self.lines = pa.array([], pa.large_binary()), in_order, 0
+        self.parts: list[Places] = []  # which distinct line each line is
+        self.numbers = np.zeros(0, dtype=np.int64)  # (distinct lines,) where nobody asks for their order
+        self.waiting: list[tuple[pa.Array, NDArray[Any]]] = []  # of each block: its lines, and one of the two
 
     def add(self, data: NDArray[np.uint8], ends: Ints) -> float:
         """Number the lines that end at these places; the share of distinct lines, where it has become known, or 0."""
         offsets = np.zeros(len(ends) + 1, dtype=np.int64)
         np.add(ends, 1, out=offsets[1:])
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        self.waiting.append(pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).dictionary_encode())
-        if sum(each.dictionary.nbytes for each in self.waiting) > max(_FOLDED, 2 * self.known.nbytes):
+        block = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers).dictionary_encode()
+        distinct, of = block.dictionary, block.indices.to_numpy()
+        self.waiting.append((distinct, of if self.in_order else counted(of, length=len(distinct))))
+        first, self.lines = self.lines == 0, self.lines + len(of)
+        if sum(each.nbytes for each, _ in self.waiting) > max(_FOLDED, 2 * self.known.nbytes):
             self._fold()
-            return len(self.known) / sum(map(len, self.parts))
-        first = self.waiting[0]
-        return 0.0 if self.parts or len(first.dictionary) < NEARLY * len(first) else 1.0
+            return len(self.known) / self.lines
+        return 1.0 if first and len(distinct) >= NEARLY * len(of) else 0.0
 
     def _fold(self) -> None:
         """Number the waiting lines among all; those that are known keep their numbers."""
-        every = pa.concat_arrays([self.known, *(each.dictionary for each in self.waiting)]).dictionary_encode()
+        every = pa.concat_arrays([self.known, *(distinct for distinct, _ in self.waiting)]).dictionary_encode()
         number, at = every.indices.to_numpy(), len(self.known)
-        for each in self.waiting:
-            self.parts.append(number[at : at + len(each.dictionary)][each.indices.to_numpy()])
-            at += len(each.dictionary)
+        self.numbers = np.append(self.numbers, np.zeros(len(every.dictionary) - len(self.numbers), dtype=np.int64))
+        for distinct, of in self.waiting:
+            own = number[at : at + len(distinct)]
+            if self.in_order:
+                self.parts.append(own[of])
+            else:
+                self.numbers[own] += of
+            at += len(distinct)
         self.known, self.waiting = every.dictionary, []
 
-    def all(self) -> tuple[pa.Array, Places]:
-        """The distinct lines, and which of them each line is."""
-        if not self.parts and len(self.waiting) == 1:
-            return self.waiting[0].dictionary, self.waiting[0].indices.to_numpy()
-        self._fold()
-        return self.known, np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
+    def all(self) -> tuple[pa.Array, Order]:
+        """The distinct lines, and the order of all."""
+        if self.in_order and not self.parts and len(self.waiting) == 1:
+            self.known, of = self.waiting[0]
+        else:
+            self._fold()
+            of = np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
+        return self.known, Order(counted(of, length=len(self.known)), of) if self.in_order else Order(self.numbers)
 
 
 # -- CSV files of ours, read back -------------------------------------------------------------------------------------

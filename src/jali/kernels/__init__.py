@@ -5,6 +5,7 @@ This file has what they work on and needs no numba: plain tuples of arrays, and 
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,12 @@ FEW = 1_500
 
 LOOKS = 10_000_000
 """Nodes of a lattice, times its combinations and a thousand, that are searched without kernels in about as long."""
+
+
+def are_loaded() -> bool:
+    """Whether this process has loaded numba, which takes longer than little work without it."""
+    return "numba" in sys.modules
+
 
 CUTS = 8
 """How many cuts of an ordered column are judged before the next column's turn: those nearest to the median."""

@@ -33,7 +33,7 @@ from jali.core.formats import (
     quoted,
     unquoted,
 )
-from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, ordered, pairs_of, together
+from jali.core.rows import Paired, Rows, bytes_of, distinct_rows, pairs_of, together
 from jali.encoding import values as v
 from jali.errors import InputError, path_of
 
@@ -322,7 +322,7 @@ def _read_file(
     """The rows of a file of a release; None for a picture. An InputError where the file was changed."""
     is_csv = facts["table"] is not None and file.suffix != ".parquet"
     try:
-        digest, lines = _lines(file) if is_csv else (_digest(file), None)
+        digest, lines = _lines(file, in_order=in_order) if is_csv else (_digest(file), None)
         if digest != facts["sha256"]:
             raise InputError(f"{file.name} in {folder} was changed after it was published", do="get the release again")
         if facts["table"] is None:
@@ -364,17 +364,17 @@ def _is_file(facts: Any) -> bool:
     return isinstance(table, (str, type(None))) and isinstance(rows, int) and isinstance(digest, str)
 
 
-def _lines(path: Path) -> tuple[str, Lines | None]:
+def _lines(path: Path, *, in_order: bool) -> tuple[str, Lines | None]:
     """The digest of a CSV file, and its distinct lines where that is a way to read it."""
     with ThreadPoolExecutor(1) as side, path.open("rb") as file:
         digest = side.submit(_digest, path)
-        lines = distinct_lines(file)
+        lines = distinct_lines(file, in_order=in_order)
         return digest.result(), lines
 
 
 def _read_csv(path: Path, lines: Lines | None, rows: int, links: tuple[str, ...], *, in_order: bool) -> Rows:
     """The rows of a CSV file: where every line is one, only the distinct ones are parsed."""
-    if lines is None or len(lines.of) != rows:  # many are distinct, or a value holds a line break
+    if lines is None or lines.order.rows != rows:  # many are distinct, or a value holds a line break
         broken = line_breaks(path) != rows + 1
         try:
             table = parsed(path, path.open("rb"), links, broken=broken)
@@ -383,7 +383,7 @@ def _read_csv(path: Path, lines: Lines | None, rows: int, links: tuple[str, ...]
         apart = [f.name for f in table.schema if f.name in links and _is_whole(f)]
         return pairs_of(table, apart, in_order=in_order) if apart and table.num_rows else Rows(table)
     distinct = lines.first + joined_lines(lines.distinct).to_pybytes()
-    return ordered(parsed(distinct, io.BytesIO(distinct), (), broken=False), lines.of)
+    return Rows(parsed(distinct, io.BytesIO(distinct), (), broken=False), lines.order)
 
 
 def _read_parquet(path: Path, links: tuple[str, ...], *, in_order: bool) -> Rows:

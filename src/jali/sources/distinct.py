@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, counted
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, Combinations, in_order
@@ -35,10 +35,12 @@ class Raw:
         return np.concatenate([of[value][indices] for indices, value in self.parts])
 
     def cells(self) -> Ints:
-        """How many records have each distinct value: (values,)."""
-        counts = np.zeros(len(self.distinct), dtype=np.int64)
+        """How many rows have each distinct value: (values,)."""
+        counts, at = np.zeros(len(self.distinct), dtype=np.int64), 0
         for indices, value in self.parts:
-            np.add.at(counts, value, np.bincount(indices, minlength=len(value)))
+            rows = None if self.multiplicity is None else self.multiplicity[at : at + len(indices)]
+            np.add.at(counts, value, counted(indices, rows, len(value)))
+            at += len(indices)
         return counts
 
     def where(self, value: int) -> str:
@@ -63,7 +65,7 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(len(dictionary))
         codes = indices.to_numpy()
-        occurs = np.bincount(codes, minlength=len(dictionary) + 1) > 0
+        occurs = counted(codes, length=len(dictionary) + 1) > 0
         dictionaries.append(pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)]).filter(pa.array(occurs)))
         chunks.append((codes, occurs))
     # Categories that never occur are gone; those that repeat, within a chunk or over chunks, become one.

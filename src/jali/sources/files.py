@@ -14,12 +14,11 @@ from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from jali.core.arrays import Bools
+from jali import kernels
+from jali.core.arrays import Ints
 from jali.core.formats import any_length, in_blocks
 from jali.errors import InputError
 from jali.sources.engines.base import Combinations
@@ -33,6 +32,10 @@ _PACKED = ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd")
 _BLOCK = 1 << 22  # what is parsed together stays near the processor
 _BLOCKS, _SMALL = 2, 1 << 18  # a small file has several blocks too, for several processors
 _HEAD = 1 << 20
+LARGE, SMALL = 1 << 25, 1 << 18
+"""Bytes of a file from which on kernels read it, where they must be loaded for that, and where they are there."""
+_ALONE = 1 << 23  # bytes of a file up to which a second reader takes more than it gives
+_UNPACKED = 4  # what a packed file has more, about
 _NOT_IN_CP1252 = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _ENCODING = 'pass encoding= (--encoding in a shell, encoding = in a job), e.g. "latin-1"'
 
@@ -69,7 +72,7 @@ class Delimited:
         encoding = _encoding(name, encoding or next((e for mark, e in _MARKS if head.startswith(mark)), "utf-8"))
         escape = "surrogateescape" if encoding in ("utf-8", "ascii") else "ignore"
         text = head.decode(encoding, errors=escape).removeprefix("\ufeff")
-        if not text.strip():
+        if not text or text.isspace():
             raise InputError(f"{name} is empty", do="give a CSV file with a header and at least one row")
         separator = detect_separator(text) if separator is None else separator
         if len(separator) != 1 or separator in '"\r\n':
@@ -113,49 +116,59 @@ class Delimited:
             return None
         return "latin-1" if counts[list(_NOT_IN_CP1252)].any() else "cp1252"
 
-    def columns(self, wanted: list[str]) -> dict[str, pa.ChunkedArray]:
+    def columns(self, wanted: list[str]) -> Mapping[str, pa.ChunkedArray]:
         """The wanted columns as dictionaries of text: every value keeps the form it has in the file."""
+        return self.loaded(wanted, count=False)[0]
+
+    def loaded(self, wanted: list[str], *, count: bool) -> tuple[Mapping[str, pa.ChunkedArray], Ints | None]:
+        """The same; where there are many rows and they are to be counted, how many rows each record stands for."""
+        if self._for_kernels():
+            from jali.sources.blocks import NearlyDistinct, NotByLine
+
+            with contextlib.suppress(NotByLine, pa.ArrowInvalid, UnicodeError):  # if it is broken, Arrow says so too
+                try:
+                    return self._by_line(wanted, count=count)
+                except NearlyDistinct:
+                    return self._by_line(wanted, count=False)
         try:
-            table = self._by_line(wanted)
-            if table is None:
-                table = self._read(wanted, newlines=True)
-                self._refuse_open_quote()
+            table = self._read(wanted)
+            self._refuse_open_quote()
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError) as problem:
             raise self._why(wanted) from problem
-        return {name: table[name] for name in wanted}
+        return {name: table[name] for name in wanted}, None
 
-    def _by_line(self, wanted: list[str]) -> pa.Table | None:
-        """The columns as Arrow reads them in blocks that end at any line break, which is fastest.
+    def _for_kernels(self) -> bool:
+        """Whether kernels read the file: their result is the same, but loading them takes as long as a small file."""
+        size = self._size * (_UNPACKED if self.packed else 1)
+        if size < (SMALL if kernels.are_loaded() else LARGE):
+            return False
+        from jali.kernels.counting import number_cells
+        from jali.kernels.jit import ready
 
-        None where a line break stands within quotes, also where a quote is part of a value, so that counting them does
-        not tell.
-        """
-        if self.packed or self.encoding != "utf-8" or not self._each_line_is_a_row():
-            return None
-        try:
-            table = self._read(wanted, newlines=False)
-        except pa.ArrowInvalid:  # a block may end within quotes; a file that is broken is refused the other way too
-            return None
-        return None if any(_has_break(chunk) for name in wanted for chunk in table[name].chunks) else table
+        return ready(number_cells, "reading CSV files", little=size < 8 * LARGE)
 
-    def _each_line_is_a_row(self) -> bool:
-        """Whether an even number of quotes stands before each line break: 64 bytes at a time, a bit for each."""
-        odd = False
-        for block in self._bytes():
-            if odd or b'"' in block:
-                letters = np.frombuffer(block, dtype=np.uint8)
-                end = letters == ord("\n")
-                if b"\r" in block:
-                    end |= letters == ord("\r")
-                within = _parity(_packed(letters == ord('"')), odd)
-                if (within & _packed(end)).any():
-                    return False
-                odd = bool(within[-1] >> np.uint64(63))
-        return not odd
+    def _by_line(self, wanted: list[str], *, count: bool) -> tuple[Mapping[str, pa.ChunkedArray], Ints | None]:
+        """The columns as kernels read them, in blocks that end with any line."""
+        from jali.sources.blocks import Blocks, rows_by_line
 
-    def _read(self, wanted: list[str], *, newlines: bool) -> pa.Table:
+        with _open(self.source, self.packed) as file:
+            text = file if self.encoding == "utf-8" else pa.transcoding_input_stream(file, self.encoding, "utf-8")
+            workers = 1 if self._size < _ALONE and not self.packed else 2
+            blocks = Blocks(text, min(_BLOCK, max(self._size, _SMALL)), self.separator, workers)
+            return rows_by_line(blocks, self.header, wanted, count=count)
+
+    @property
+    def _size(self) -> int:
+        return len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size
+
+    @property
+    def _block(self) -> int:
+        return min(_BLOCK, max(self._size // _BLOCKS, _SMALL))
+
+    def _read(self, wanted: list[str]) -> pa.Table:
+        """The columns as Arrow reads them; also a line break within quotes."""
         text = pa.dictionary(pa.int32(), pa.string())
-        parse = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=newlines)
+        parse = pacsv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
         convert = pacsv.ConvertOptions(
             include_columns=wanted, column_types=dict.fromkeys(wanted, text), null_values=[""],
             strings_can_be_null=True, quoted_strings_can_be_null=False,
@@ -166,9 +179,7 @@ class Delimited:
                 return pacsv.read_csv(file, pacsv.ReadOptions(block_size=size, encoding=self.encoding), parse, convert)
 
         as_it_stands = self.encoding == "utf-8" and not self.packed
-        size = len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size
-        block = min(_BLOCK, max(size // _BLOCKS, _SMALL))
-        return in_blocks(read, block, self.source if as_it_stands else None)
+        return in_blocks(read, self._block, self.source if as_it_stands else None)
 
     def _bytes(self) -> Iterator[bytes]:
         with _open(self.source, self.packed) as file:
@@ -220,27 +231,6 @@ class Delimited:
             return InputError("the table is empty", do="give a table with at least one row")
         do = "check separator= and encoding= (--separator and --encoding)"
         return InputError(f"{self.name} cannot be read as CSV", do=do)
-
-
-def _packed(mask: Bools) -> NDArray[np.uint64]:
-    """A mask as bits, the first of each word in its lowest place."""
-    words = np.zeros(-(-len(mask) // 64), dtype="<u8")
-    words.view(np.uint8)[: -(-len(mask) // 8)] = np.packbits(mask, bitorder="little")
-    return words
-
-
-def _parity(bits: NDArray[np.uint64], odd: bool) -> NDArray[np.uint64]:
-    """For each place whether the bits up to there are odd in number; `odd` says so of those before the first."""
-    for shift in (1, 2, 4, 8, 16, 32):
-        bits = bits ^ (bits << np.uint64(shift))
-    last = np.cumsum(bits >> np.uint64(63), dtype=np.uint64) + np.uint64(odd)
-    before = np.concatenate([np.array([odd], dtype=np.uint64), last[:-1]]) & np.uint64(1)
-    return bits ^ (np.uint64(0) - before)
-
-
-def _has_break(chunk: pa.DictionaryArray) -> bool:
-    """Whether a value holds a line break."""
-    return bool(pc.any(pc.match_substring_regex(chunk.dictionary, "[\n\r]")).as_py())
 
 
 def _row(number: int) -> str:
@@ -314,7 +304,14 @@ class Columnar:
         """The wanted columns; texts come as dictionaries."""
         return _ParquetColumns(self, wanted)
 
-    def counted(self, wanted: list[str]) -> Combinations | None:
+    def loaded(self, wanted: list[str], *, count: bool) -> tuple[Mapping[str, pa.ChunkedArray], Ints | None]:
+        """The same; where there are many rows and they are to be counted, how many rows each record stands for."""
+        found = self._counted(wanted) if count else None
+        if found is None:
+            return self.columns(wanted), None
+        return {name: found.table[name] for name in wanted}, found.rows
+
+    def _counted(self, wanted: list[str]) -> Combinations | None:
         """The distinct rows of a large file, counted while it is read; None where that is no help."""
         from jali.sources.distinct import MANY, counted_rows
 

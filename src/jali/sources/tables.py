@@ -16,6 +16,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jali.core.arrays import Ints
 from jali.core.files import content, drained, is_regular
 from jali.encoding import values as v
 from jali.encoding.builders import suppress
@@ -80,16 +81,27 @@ def read(
     with _readable(path):
         file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
         roles.check(file.header)
-        found = file.counted(wanted) if isinstance(file, Columnar) and roles.person is None else None
+        columns, rows = _loaded(file, wanted, count=roles.person is None)
         if isinstance(file, Columnar) and isinstance(file.source, Path) and roles.person is None:
-            held = file.rows if found is None else len(found.rows)
+            held = file.rows if rows is None else len(rows)
             if held > room_of(allowed, len(wanted)):
                 return from_engine(partial(file_engine, file.source), roles, writing=writing, memory=allowed)
-        columns = file.columns(wanted) if found is None else {name: found.table[name] for name in wanted}
-    return assemble(
-        columns, roles, known=file.header, origin="arrow", infer=file.infer, writing=writing, notes=file.notes,
-        multiplicity=None if found is None else found.rows,
-    )  # fmt: skip
+    made: Any = {"known": file.header, "origin": "arrow", "infer": file.infer, "writing": writing, "notes": file.notes}
+    try:
+        return assemble(columns, roles, multiplicity=rows, **made)
+    except InputError:
+        if rows is None or isinstance(file, Columnar):
+            raise
+    with _readable(path):
+        columns = file.columns(wanted)
+    return assemble(columns, roles, **made)  # whose error names a row
+
+
+def _loaded(file: Source, wanted: list[str], *, count: bool) -> tuple[Mapping[str, pa.ChunkedArray], Ints | None]:
+    """The wanted columns and, where many rows were counted, how many rows each record stands for."""
+    if isinstance(file, (Delimited, Columnar)):
+        return file.loaded(wanted, count=count)
+    return file.columns(wanted), None
 
 
 READING = ("separator", "encoding", "sheet", "missing_markers", "decimal", "thousands", "date_format")

@@ -27,10 +27,10 @@ MARKERS: dict[str, tuple[str, ...]] = {
     "sas": ("", ".", "._", *(f".{letter}" for letter in ascii_uppercase)),
 }
 """What stands for a missing value in the files of a program, by its name."""
-_USUAL = (
+_USUAL = pa.array((
     "NA", "N/A", "n/a", "n.a.", "NaN", "nan", "NULL", "null", "#N/A", "k. A.", "k.A.", ".", "._", "-", "--", "?",
     *(f".{letter}" for letter in ascii_letters),
-)  # fmt: skip
+))  # fmt: skip
 _DECIMALS, _GROUPS = (",", "."), (",", ".", "'", "’", " ", "\u00a0", "\u202f")
 _WRITTEN = tuple((decimal, group) for decimal in _DECIMALS for group in ("", *_GROUPS) if group != decimal)
 _SHAPE = re.compile(r"([0-9]{1,4})([./-])[0-9]{1,2}[./-]([0-9]{1,4})(?:([ T])[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
@@ -123,7 +123,7 @@ class Cells:
         """Which texts often stand for a missing value: none where the caller has a say in it."""
         if self.writing.missing_markers is not None:
             return pa.array(np.zeros(len(self.texts), dtype=bool))
-        return pc.is_in(self.trimmed, pa.array(_USUAL))
+        return pc.is_in(self.trimmed, _USUAL)
 
     def read(self) -> pa.Array:
         """The values as what they are: numbers, dates, truth values or the texts themselves, each in its place."""
@@ -244,6 +244,8 @@ class Cells:
 
     def _marks(self) -> list[tuple[str, int]]:
         """The texts that often mark a missing value, with the number of cells of each."""
+        if not pc.any(self._usual).as_py():
+            return []
         found = pc.unique(self.trimmed.filter(self._usual)).to_pylist()
         return [(name, self._cells(pc.equal(self.trimmed, name))) for name in found]
 
