@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -16,8 +16,8 @@ from jali.core.rows import Order, Rows
 from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
 
-ROWS, PERSON, PROFILE, PEOPLE, GROUP = (
-    f"{name} counted by jali" for name in ("rows", "person", "profile", "people", "group")
+ROWS, PERSON, PROFILE, PEOPLE, GROUP, VALUES = (
+    f"{name} counted by jali" for name in ("rows", "person", "profile", "people", "group", "values")
 )
 """Names in what an engine answers. They are no names that a column has: see `require_free`."""
 
@@ -69,9 +69,13 @@ class Engine(Protocol):
         """
 
     def sizes(
-        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
-    ) -> Sizes:
-        """How many of these combinations have how many rows, in each group."""
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None,
+        values: Sequence[str] = (),
+    ) -> Sizes:  # fmt: skip
+        """How many of these combinations have how many rows, in each group, and how many different `values`."""
+
+    def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations of recoded columns with their rows, the column ROWS: some at a time, unsorted."""
 
 
 def require_free(columns: Sequence[str]) -> None:
@@ -205,11 +209,16 @@ def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
-def sizes_in(answer: pa.Table, within: Cut | None) -> Sizes:
-    """The sizes of an answer, which has the columns GROUP, where rows are divided, ROWS and PEOPLE."""
-    size = _ints(answer[ROWS])
-    return Sizes(np.zeros(len(size), dtype=np.int64) if within is None else _ints(answer[GROUP]), size,
-                 _ints(answer[PEOPLE]))  # fmt: skip
+def sizes_in(answer: pa.Table) -> Sizes:
+    """The sizes of an answer: ROWS and PEOPLE, with GROUP where rows are divided, VALUES where these are counted."""
+    size, names = _ints(answer[ROWS]), answer.column_names
+    group = _ints(answer[GROUP]) if GROUP in names else np.zeros(len(size), dtype=np.int64)
+    return Sizes(group, size, _ints(answer[PEOPLE]), _ints(answer[VALUES]) if VALUES in names else None)
+
+
+def size_keys(within: Cut | None, values: Sequence[str]) -> list[str]:
+    """What combinations are told apart by when their sizes are counted."""
+    return [*([] if within is None else [GROUP]), ROWS, *([VALUES] if values else [])]
 
 
 def rows_of(found: Combinations) -> Rows:
