@@ -98,7 +98,6 @@ class Sizes:
     group: Ints  # (entries,) 0 where rows are not divided
     size: Ints  # (entries,) rows of a combination
     many: Ints  # (entries,) combinations
-    values: Ints | None = None  # (entries,) different values that such a combination has, where they were asked for
 
 
 class TooManyError(Exception):
@@ -126,11 +125,8 @@ class Elsewhere(Protocol):
         TooManyError where there are more than `most`.
         """
 
-    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None, values: Sequence[str] = ()) -> Sizes:
-        """How many combinations of these columns have how many rows.
-
-        Columns in `values` make no combinations: how many different combinations of them each has is counted.
-        """
+    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
+        """How many combinations of these columns have how many rows."""
 
 
 @dataclass(frozen=True, eq=False)

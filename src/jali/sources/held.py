@@ -140,11 +140,10 @@ class Asked:
         own = {name: same[name] if name in same else _ints(found.table[name]) for name in names}
         return Counted(own, found.rows, None if within is None else _ints(found.table[GROUP]))
 
-    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None, values: Sequence[str] = ()) -> Sizes:
-        """How many combinations of these columns have how many rows, and how many different `values`."""
-        asked = _varying([name for name in nodes if name not in values], nodes)
+    def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
+        """How many combinations of these columns have how many rows."""
         with self._one, self.opening() as engine:
-            found = engine.sizes(asked, recoded=self._recoded(nodes), within=within, values=values)
+            found = engine.sizes(_varying(list(nodes), nodes), recoded=self._recoded(nodes), within=within)
         if within is None:
             self._require_same(int((found.size * found.many).sum()))
         return found

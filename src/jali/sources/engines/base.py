@@ -16,8 +16,8 @@ from jali.core.rows import Order, Rows
 from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
 
-ROWS, PERSON, PROFILE, PEOPLE, GROUP, VALUES = (
-    f"{name} counted by jali" for name in ("rows", "person", "profile", "people", "group", "values")
+ROWS, PERSON, PROFILE, PEOPLE, GROUP = (
+    f"{name} counted by jali" for name in ("rows", "person", "profile", "people", "group")
 )
 """Names in what an engine answers. They are no names that a column has: see `require_free`."""
 
@@ -69,10 +69,9 @@ class Engine(Protocol):
         """
 
     def sizes(
-        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None,
-        values: Sequence[str] = (),
-    ) -> Sizes:  # fmt: skip
-        """How many of these combinations have how many rows, in each group, and how many different `values`."""
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many of these combinations have how many rows, in each group."""
 
     def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
         """The distinct combinations of recoded columns with their rows, the column ROWS: some at a time, unsorted."""
@@ -209,16 +208,11 @@ def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
-def sizes_in(answer: pa.Table) -> Sizes:
-    """The sizes of an answer: ROWS and PEOPLE, with GROUP where rows are divided, VALUES where these are counted."""
-    size, names = _ints(answer[ROWS]), answer.column_names
-    group = _ints(answer[GROUP]) if GROUP in names else np.zeros(len(size), dtype=np.int64)
-    return Sizes(group, size, _ints(answer[PEOPLE]), _ints(answer[VALUES]) if VALUES in names else None)
-
-
-def size_keys(within: Cut | None, values: Sequence[str]) -> list[str]:
-    """What combinations are told apart by when their sizes are counted."""
-    return [*([] if within is None else [GROUP]), ROWS, *([VALUES] if values else [])]
+def sizes_in(answer: pa.Table, within: Cut | None) -> Sizes:
+    """The sizes of an answer, which has the columns GROUP, where rows are divided, ROWS and PEOPLE."""
+    size = _ints(answer[ROWS])
+    return Sizes(np.zeros(len(size), dtype=np.int64) if within is None else _ints(answer[GROUP]), size,
+                 _ints(answer[PEOPLE]))  # fmt: skip
 
 
 def rows_of(found: Combinations) -> Rows:

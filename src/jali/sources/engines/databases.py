@@ -25,7 +25,6 @@ from jali.sources.engines.base import (
     profiles_in,
     quoted,
     refuse_nobody,
-    size_keys,
     sizes_in,
 )
 from jali.sources.engines.locations import NO_PASSWORD, Location
@@ -179,22 +178,16 @@ class DatabaseTable:
         return profiles_in(places.rename_columns([PROFILE, *columns]), columns, answer).each()
 
     def sizes(
-        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None,
-        values: Sequence[str] = (),
-    ) -> Sizes:  # fmt: skip
-        """How many combinations have how many rows: counted twice over, with values three times."""
-        rows, given, _ = self._rows([*columns, *values], None, recoded, within)
-        own = [] if within is None else ["g"]
-        keys, every = (_keys(some, within) for some in (columns, [*columns, *values]))
-        each = f"e AS (SELECT {', '.join([*every, f'{self._sum} AS n'])} FROM r GROUP BY {', '.join(every)})"
-        last, found = "e", [*own, "n"]
-        if values:
-            what = ", ".join([*own, "sum(n) AS n", "count(*) AS d"])
-            each, last, found = f"{each}, f AS (SELECT {what} FROM e GROUP BY {', '.join(keys)})", "f", [*own, "n", "d"]
-        again = ", ".join(found)
-        question = f"{rows}, {each} SELECT {again}, count(*) FROM {last} GROUP BY {again}"
-        answer = self.database.ask(question, given, ["integer"] * (len(found) + 1))
-        return sizes_in(answer.rename_columns([*size_keys(within, values), PEOPLE]))
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        rows, values, _ = self._rows(columns, None, recoded, within)
+        keys, own = ", ".join(_keys(columns, within)), [] if within is None else ["g"]
+        each = f"e AS (SELECT {', '.join([*own, f'{self._sum} AS n'])} FROM r GROUP BY {keys})"
+        again = ", ".join([*own, "n"])
+        question = f"{rows}, {each} SELECT {again}, count(*) FROM e GROUP BY {again}"
+        answer = self.database.ask(question, values, ["integer"] * (2 + len(own)))
+        return sizes_in(answer.rename_columns([*([] if within is None else [GROUP]), ROWS, PEOPLE]), within)
 
     def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
         """The distinct combinations, as the database sends them."""

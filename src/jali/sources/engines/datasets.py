@@ -26,13 +26,11 @@ from jali.sources.engines.base import (
     PEOPLE,
     PERSON,
     ROWS,
-    VALUES,
     Combinations,
     Engine,
     Recoding,
     in_order,
     refuse_nobody,
-    size_keys,
     sizes_in,
 )
 from jali.sources.engines.databases import DatabaseTable
@@ -161,17 +159,12 @@ class ArrowDataset:
         return in_order(answer, columns, PERSON)
 
     def sizes(
-        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None,
-        values: Sequence[str] = (),
-    ) -> Sizes:  # fmt: skip
-        """How many combinations have how many rows: counted twice over, with values three times."""
-        plan, names = self._asked([*columns, *values], None, recoded, within)
-        each = _aggregate(plan, names, ROWS)
-        if values:
-            of = [([ROWS], "hash_sum", None, ROWS), ([], "hash_count_all", None, VALUES)]
-            how = acero.AggregateNodeOptions(of, keys=[name for name in names if name not in values])
-            each = acero.Declaration("aggregate", how, [each])
-        return sizes_in(_aggregate(each, size_keys(within, values), PEOPLE).to_table())
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        plan, names = self._asked(columns, None, recoded, within)
+        keys = [ROWS] if within is None else [GROUP, ROWS]
+        return sizes_in(_aggregate(_aggregate(plan, names, ROWS), keys, PEOPLE).to_table(), within)
 
     def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
         """The distinct combinations, as Arrow gives them."""

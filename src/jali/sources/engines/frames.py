@@ -20,7 +20,6 @@ from jali.sources.engines.base import (
     PERSON,
     PROFILE,
     ROWS,
-    VALUES,
     Combinations,
     Recoding,
     in_order,
@@ -28,7 +27,6 @@ from jali.sources.engines.base import (
     profiles_of,
     quoted,
     refuse_nobody,
-    size_keys,
     sizes_in,
 )
 from jali.sources.engines.embedded import reader_of
@@ -67,17 +65,13 @@ class LazyFrame:
         return in_order(self._grouped(frame, every).collect("pyarrow").to_arrow(), names, PERSON)
 
     def sizes(
-        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None,
-        values: Sequence[str] = (),
-    ) -> Sizes:  # fmt: skip
-        """How many combinations have how many rows: counted twice over, with values three times."""
-        frame, names = self._asked([*columns, *values], None, recoded, within)
-        found = self._grouped(frame, names)
-        if values:
-            own = [name for name in names if name not in values]
-            found = found.group_by(own).agg(nw.col(ROWS).sum(), nw.len().alias(VALUES))
-        again = found.group_by(size_keys(within, values)).agg(nw.len().alias(PEOPLE))
-        return sizes_in(again.collect("pyarrow").to_arrow())
+        self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
+    ) -> Sizes:
+        """How many combinations have how many rows: counted twice over."""
+        frame, names = self._asked(columns, None, recoded, within)
+        keys = [ROWS] if within is None else [GROUP, ROWS]
+        again = self._grouped(frame, names).group_by(keys).agg(nw.len().alias(PEOPLE))
+        return sizes_in(again.collect("pyarrow").to_arrow(), within)
 
     def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
         """The distinct combinations, as the library gives them."""
