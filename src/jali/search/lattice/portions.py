@@ -40,7 +40,7 @@ class Portions:
         self.table, self.top, self.node = table, top, node
         self.nodes = table.nodes_at(node)
         self.values = len(top.frequencies.joint)
-        self.root = Branch(table.rows, table.rows)
+        self.root = Branch(table.rows, table.cells_at(node))
 
     # -- portions ----------------------------------------------------------------------------------------------
 

@@ -254,12 +254,9 @@ def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Da
     except ModuleNotFoundError:
         raise missing("duckdb", "duckdb") from None
     try:
-        # A view of an input may name any file of this machine: only the database itself is read.
-        only: Any = {} if writes else {"enable_external_access": False}
-        with (
-            bounded(memory) as own,
-            duckdb.connect(location.place, read_only=not writes, config=own | only) as connection,
-        ):
+        with bounded(memory) as own, duckdb.connect(location.place, read_only=not writes, config=own) as connection:
+            if not writes:  # a view of an input may name any file of this machine: only the database itself is read
+                connection.execute("SET enable_external_access = false")
             connection.execute("BEGIN")
             yield DuckDB(connection, location.shown)
             connection.execute("COMMIT" if writes else "ROLLBACK")
