@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
+import stat
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,10 +29,15 @@ import jali
 from jali import kernels
 from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
-from jali.sources.engines.base import Engine, Recoding
+from jali.principles.base import principles_of
+from jali.principles.counts import Counts, Sensitive
+from jali.search.lattice.costs import METRICS, Costing
+from jali.search.lattice.lattice import Lattice
+from jali.search.lattice.portions import Portions, rows_lost
+from jali.sources.engines.base import ROWS, Combinations, Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
-from jali.sources.engines.embedded import DuckDB, SQLite
+from jali.sources.engines.embedded import DuckDB, SQLite, kept
 from jali.sources.engines.frames import LazyFrame
 from oracles.engines import COLUMNS, TABLES, arrow, counted
 from oracles.often import examples
@@ -93,6 +103,37 @@ def test_an_engine_counts_within_groups_and_says_how_many_have_how_many_rows(
         assert counted(engine.count(names, recoded=recoded, most=len(plain.rows))) == counted(plain)
         with pytest.raises(TooManyError):
             engine.count(names, recoded=recoded, most=len(plain.rows) - 1)
+        came = pa.Table.from_batches(engine.batches(COLUMNS[:2], recoded))
+        assert counted(Combinations(came.drop([ROWS]), came[ROWS].to_numpy())) == Counter(
+            tuple(NODES[name].get(row[name], MISSING) for name in COLUMNS[:2]) for row in table.to_pylist()
+        )
+
+
+@given(TABLES)
+def test_a_copy_of_combinations_answers_as_the_rows_do(rows: list[Any]) -> None:
+    """Each of its rows stands for several; Spark's copy is a frame, every other one a table of DuckDB."""
+    table = arrow(rows)
+    recoded = {
+        name: Recoding(pa.array(list(nodes)), np.array(list(nodes.values())), MISSING) for name, nodes in NODES.items()
+    }
+    names = COLUMNS[:2]
+    engine = LazyFrame(nw.from_native(pl.from_arrow(table).lazy()))
+    half = {name: Recoding(pa.array(np.arange(5)), np.array([0, 0, 1, 1, 2])) for name in names}
+    in_halves = {
+        name: Recoding(own.values, half[name].nodes[own.nodes], int(half[name].nodes[MISSING]))
+        for name, own in recoded.items()
+    }
+    with kept(dict.fromkeys(names, 5), engine.batches(names, recoded), 1) as copy:
+        came = pa.Table.from_batches(engine.batches(names, recoded))
+        for own in (copy, LazyFrame(nw.from_native(pl.from_arrow(came).lazy()), ROWS)):
+            assert counted(own.count(names)) == counted(engine.count(names, recoded=recoded))
+            found = counted(own.count(names[:1], recoded=half, within=CUT))
+            assert found == counted(engine.count(names[:1], recoded=in_halves, within=CUT))
+            sizes = [Counter(dict(zip(zip(each.group.tolist(), each.size.tolist(), strict=True), each.many.tolist(),
+                                      strict=True)))
+                     for each in (own.sizes(names, recoded=half, within=CUT),
+                                  engine.sizes(names, recoded=in_halves, within=CUT))]  # fmt: skip
+            assert sizes[0] == sizes[1]
 
 
 # -- sizes of memory ------------------------------------------------------------------------------------------------
@@ -245,6 +286,159 @@ def test_a_small_budget_is_enough_for_a_table_that_does_not_fit(
     options: Any = {"suppress": suppress, "metric": metric}
     promises = [jali.KAnonymity(8), jali.EntropyDiversity(1.5)]
     same_release(jali.generalize(large, promises, **options), jali.generalize(held, promises, **options))
+
+
+@examples(2)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 20), st.sampled_from(PROMISES[:-1]), st.data(),
+    st.sampled_from([None, np.array([1_000_000, 3_000_000, 1_000_000])]),
+)  # fmt: skip
+def test_a_node_in_portions_is_judged_and_priced_as_in_memory(
+    rows: list[Any], room: int, promises: Any, data: st.DataObject, importance: Any
+) -> None:
+    """The same groups are suppressed, those that join them too, and each cost is the same."""
+    held, large = both(rows, room, ROLES)
+    if not isinstance(large, LargeTable):
+        return
+    principles = principles_of(promises)
+    try:
+        whole, top = (
+            Lattice(each, principles, on_step=lambda *_: None) for each in (held, large.at_roots())
+        )  # fmt: skip
+    except (jali.InfeasibleError, InputError):
+        return
+    node = tuple(data.draw(st.integers(0, height)) for height in top.top)
+    budget = data.draw(st.integers(0, len(rows)))
+    portions = Portions(large, top.roller, node)
+    try:
+        found = portions.suppression(principles, budget)
+    except InputError:  # a single group is too large
+        assert max(np.bincount(whole.tally(node).group)) > large.room
+        return
+    tally = whole.tally(node)
+    expected = whole.suppression(tally, budget)
+    assert (found is None) == (expected is None)
+    lost = rows_lost(principles, whole.roller.counts(tally))
+    assert portions.lost(principles, lost - 1) == (lost > 0)
+    assert not portions.lost(principles, lost)
+    if found is None or expected is None:
+        return
+    assert found.rows == int(tally.rows[expected].sum()) >= lost
+    codes = [
+        {tuple(int(code[at]) for code in own.codes) for at in np.flatnonzero(out)}
+        for own, out in [*zip(portions.tallies(), found.groups, strict=True), (tally, expected)]
+    ]
+    assert set().union(*codes[:-1]) == codes[-1]
+    costing = Costing(held, whole.roller.hierarchies, importance=importance)
+    priced = portions.priced(Costing(top.table, top.roller.hierarchies, importance=importance), found)
+    costs = costing.prices(tally, expected)
+    assert [getattr(priced, m) for m in METRICS] == pytest.approx([getattr(costs, m) for m in METRICS], abs=1e-9)
+    assert (priced.groups, priced.suppressed) == (int((~expected).sum()), found.rows)
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=2, max_size=4).filter(any),
+    st.sampled_from([jali.KAnonymity(4), jali.DistinctDiversity(2), jali.FrequencyDiversity(2.5),
+                     jali.EntropyDiversity(1.9), jali.RecursiveDiversity(2, 2), jali.TCloseness(0.2)]),
+)  # fmt: skip
+def test_no_way_to_divide_a_group_keeps_more_rows_than_its_bound(n: list[int], principle: Any) -> None:
+    """Tried with every part of the group; nothing is lost by a principle that looks at more than evenness."""
+    column = Sensitive("disease", tuple("abcd"[: len(n)]))
+
+    def counts(groups: list[tuple[int, ...]], whole: Counts | None = None) -> Counts:
+        group, value = np.nonzero(groups)
+        joint = np.arange(len(n))[:, None]
+        return Counts(len(groups), group, value, np.array(groups)[group, value], (column,), joint, None, whole)
+
+    parts = list(product(*(range(many + 1) for many in n)))
+    whole = counts([tuple(n)])
+    most = max(sum(part) for part, good in zip(parts, principle.holds(counts(parts, whole)), strict=True) if good)
+    lost = rows_lost((principle,), whole)
+    assert lost <= sum(n) - most
+    if not isinstance(principle, jali.TCloseness):
+        assert (lost == sum(n)) == (most == 0)
+        assert sum(n) - lost - most < len(n)
+
+
+# -- the copy -------------------------------------------------------------------------------------------------------
+
+
+def left_in(folder: Path) -> list[Path]:
+    """What is in the temporary folder, once everything that nobody has any more is gone."""
+    gc.collect()
+    return [each for each in folder.iterdir() if each.name.startswith("jali-")]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty temporary folder."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_the_copy_is_private_and_gone_with_the_table(temporary: Path) -> None:
+    """One folder that only its owner may look into; releases do not need it."""
+    _, large = both(many(), 85, ROLES)
+    (folder,) = left_in(temporary)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    other = large.with_domain("present")
+    del large
+    assert left_in(temporary) == [folder]
+    release = jali.generalize(other, jali.KAnonymity(8))
+    del other
+    assert left_in(temporary) == []
+    release.verify()
+
+
+def test_a_table_that_changes_before_it_is_copied_is_refused(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has as many rows as before; nothing is left behind."""
+    batches = LazyFrame.batches
+
+    def later(self: Any, columns: Any, recoded: Any) -> Any:
+        other = pl.from_arrow(people([*many()[1:], many()[1]])).lazy()
+        return batches(LazyFrame(nw.from_native(other)), columns, recoded)
+
+    monkeypatch.setattr(LazyFrame, "batches", later)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        both(many(), 85, ROLES)
+    assert left_in(temporary) == []
+
+
+def test_without_a_copy_the_rows_are_asked(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where DuckDB is not installed, a note says so, and the release is the same."""
+    _, copied = both(many(), 85, ROLES)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    held, large = both(many(), 85, ROLES)
+    assert isinstance(large, LargeTable)
+    assert len(left_in(temporary)) == 1
+    assert any("each question reads all rows again" in note and "DuckDB" in note for note in large.notes)
+    assert not any("each question" in note for note in (*held.notes, *copied.notes))
+    promises = [jali.KAnonymity(8), jali.EntropyDiversity(1.5)]
+    same_release(jali.generalize(large, promises, suppress=0.05), jali.generalize(held, promises, suppress=0.05))
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_database_is_free_while_its_table_is_used(kind: str, tmp_path: Path) -> None:
+    """The copy stands elsewhere: others may write, and the release, of the rows as they were, goes into that file."""
+    path = tmp_path / f"people.{kind}"
+    rows = many()
+    frame = people(rows).select(["age", "zip", "sex", "disease"])
+    connect: Any = duckdb.connect if kind == "duckdb" else sqlite3.connect
+    with closing(connect(str(path))) as connection:
+        connection.execute("CREATE TABLE people (age INTEGER, zip VARCHAR, sex VARCHAR, disease VARCHAR)")
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", [row[:4] for row in rows])
+        connection.commit()
+    large = jali.read(path, table="people", **ROLES, memory=for_combinations(85, 4))
+    assert isinstance(large, LargeTable)
+    with closing(connect(str(path))) as connection:
+        connection.execute("DELETE FROM people WHERE age < 30")
+        connection.commit()
+    release = jali.generalize(large, jali.KAnonymity(8))
+    same_release(release, jali.generalize(jali.table(frame, **ROLES), jali.KAnonymity(8)))
+    release.write(f"{path}?table=shared")
+    assert jali.load(f"{path}?table=shared").rows == large.rows == 400
 
 
 # -- partitions -----------------------------------------------------------------------------------------------------

@@ -186,9 +186,12 @@ class LargeTable(Table):
 
     def cells_at(self, levels: Sequence[int]) -> int:
         """How many combinations of quasi-identifiers at these levels and sensitive values there are."""
+        return int(self.elsewhere.sizes(self.nodes_at(levels)).many.sum())
+
+    def nodes_at(self, levels: Sequence[int]) -> dict[str, Ints]:
+        """The nodes of quasi-identifiers at these levels, and the codes of sensitive values, by code."""
         level = dict(zip([column.name for column in self.quasi], levels, strict=True))
-        columns = (*self.quasi, *self.sensitive)
-        return int(self.elsewhere.sizes({c.name: self._nodes(c, level.get(c.name)) for c in columns}).many.sum())
+        return {c.name: self._nodes(c, level.get(c.name)) for c in (*self.quasi, *self.sensitive)}
 
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +21,7 @@ from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.sources.assemble import Encoder, Roles, assemble
 from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
+from jali.sources.engines.embedded import NoRoomError, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
 
@@ -28,36 +32,39 @@ Opening = Callable[[], AbstractContextManager[Engine]]
 """Opens a table that counts its own rows, again and again."""
 
 
-def opening_of(place: object, table: str | None = None) -> Opening | None:
-    """What opens a table that counts its own rows; None for a file or frame to be read."""
+def opening_of(place: object, table: str | None = None, memory: int | None = None) -> Opening | None:
+    """What opens a table that counts its own rows; None for a file or frame to be read.
+
+    A DuckDB that is started for it may use `memory` bytes.
+    """
     if is_dataset(place):
-        return partial(_dataset, place)
+        return partial(_dataset, place, memory)
     location = located(place, table)
-    return None if location is None else partial(_located, location)
+    return None if location is None else partial(_located, location, memory)
 
 
 @contextmanager
-def _dataset(dataset: Dataset) -> Iterator[Engine]:
+def _dataset(dataset: Dataset, memory: int | None) -> Iterator[Engine]:
     from jali.sources.engines.datasets import engine_of
 
-    with engine_of(dataset) as engine:
+    with engine_of(dataset, memory=memory) as engine:
         yield engine
 
 
 @contextmanager
-def _located(location: Location) -> Iterator[Engine]:
+def _located(location: Location, memory: int | None) -> Iterator[Engine]:
     from jali.sources.engines.datasets import engine_at
 
-    with engine_at(location) as engine:
+    with engine_at(location, memory) as engine:
         yield engine
 
 
 @contextmanager
-def file_engine(path: Path) -> Iterator[Engine]:
+def file_engine(path: Path, memory: int | None = None) -> Iterator[Engine]:
     """What counts the rows of a Parquet file."""
     from jali.sources.engines.datasets import dataset_at, engine_of
 
-    with engine_of(dataset_at(str(path)), str(path)) as engine:
+    with engine_of(dataset_at(str(path)), str(path), memory) as engine:
         yield engine
 
 
@@ -112,11 +119,12 @@ class Keys:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """An engine that is asked by codes."""
+    """An engine that is asked by codes: of the rows themselves, or of a copy that has codes already."""
 
     opening: Opening
-    keys: Mapping[str, Keys]
+    keys: Mapping[str, Keys] | None  # None: columns hold codes
     rows: int
+    _one: RLock = field(default_factory=RLock)  # whoever asks; an engine hears one question at a time
 
     def count(
         self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
@@ -124,28 +132,46 @@ class Asked:
     ) -> Counted:  # fmt: skip
         """The distinct combinations of these columns by their nodes."""
         names = list(nodes) if of is None else list(of)
-        with self.opening() as engine:
-            found = engine.count(names, recoded=self._recoded(nodes), within=within, most=most)
+        asked = _varying(names, nodes)
+        with self._one, self.opening() as engine:
+            found = engine.count(asked, recoded=self._recoded(nodes), within=within, most=most)
         if within is None:
             self._require_same(int(found.rows.sum()))
-        own = {name: _ints(found.table[name]) for name in names}
+        same = {name: np.full(len(found.rows), nodes[name][0], dtype=np.int64) for name in names if name not in asked}
+        own = {name: same[name] if name in same else _ints(found.table[name]) for name in names}
         return Counted(own, found.rows, None if within is None else _ints(found.table[GROUP]))
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
         """How many combinations of these columns have how many rows."""
-        with self.opening() as engine:
-            found = engine.sizes(list(nodes), recoded=self._recoded(nodes), within=within)
+        with self._one, self.opening() as engine:
+            found = engine.sizes(_varying(list(nodes), nodes), recoded=self._recoded(nodes), within=within)
         if within is None:
             self._require_same(int((found.size * found.many).sum()))
         return found
 
     def _recoded(self, nodes: Mapping[str, Ints]) -> dict[str, Recoding]:
-        return {name: self.keys[name].recoding(own) for name, own in nodes.items()}
+        if self.keys is not None:
+            return {name: self.keys[name].recoding(own) for name, own in nodes.items()}
+        codes = {name: np.arange(len(own)) for name, own in nodes.items()}
+        return {
+            name: Recoding(pa.array(codes[name]), own, 0)
+            for name, own in nodes.items()
+            if not np.array_equal(own, codes[name])
+        }
 
     def _require_same(self, rows: int) -> None:
         """Raise InputError where the table is no longer what it was."""
         if rows != self.rows:
-            raise InputError("the table changed while it was read", do="run it again when nobody writes to it")
+            raise _changed()
+
+
+def _varying(names: list[str], nodes: Mapping[str, Ints]) -> list[str]:
+    """The columns with more than one node: the others tell no combinations apart. At least one, which SQL wants."""
+    return [name for name in names if (nodes[name] != nodes[name][0]).any()] or names[:1]
+
+
+def _changed() -> InputError:
+    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
@@ -174,7 +200,7 @@ def large_table(
         rows = counted(column.codes, found.rows, len(column.values))
         made[name] = replace(column, codes=column.codes[:0], value_rows=rows)
     columns = tuple(made[name] for name in known if name in made)
-    assert columns[0].value_rows is not None
+    elsewhere, notes = _condensed(engine, opening, keys, columns, memory)
     return LargeTable(
         columns=columns,
         records=0,
@@ -183,7 +209,64 @@ def large_table(
         unnamed=tuple(name for name in known if name not in named),
         dropped=roles.identifiers.dropped,
         allowed=roles.identifiers.allow,
-        notes=tuple(map(as_line, encoder.notes(columns, known))),
-        elsewhere=Asked(opening, keys, int(columns[0].value_rows.sum())),
+        notes=(*map(as_line, encoder.notes(columns, known)), *notes),
+        elsewhere=elsewhere,
         memory=memory,
     )
+
+
+# -- each combination of codes once, where questions are answered faster than from the rows ---------------------------
+
+
+def _condensed(
+    engine: Engine, opening: Opening, keys: Mapping[str, Keys], columns: Sequence[Column], memory: int
+) -> tuple[Asked, tuple[str, ...]]:
+    """What answers questions about the table: a copy of its combinations, else the engine itself; and what to say.
+
+    The copy is that of one moment, and is gone when nobody has the table any more.
+    """
+    rows = {column.name: column.value_rows for column in columns if column.value_rows is not None}
+    widths = {name: len(own) for name, own in rows.items()}
+    total = int(next(iter(rows.values())).sum())
+    recoded = {name: own.recoding(np.arange(widths[name])) for name, own in keys.items()}
+    with ExitStack() as stack:
+        try:
+            copy = stack.enter_context(_copy(engine, recoded, widths, memory))
+        except NoRoomError as problem:
+            note = f"each question reads all rows again, since no copy of their combinations can be kept: {problem}"
+            return Asked(opening, keys, total), (note,)
+        asked = Asked(lambda: _asked(copy), None, total)
+        for name, own in rows.items():
+            found = asked.count({name: np.arange(widths[name])})
+            if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
+                raise _changed()
+        finalize(asked, _close, stack.pop_all(), os.getpid())
+    return asked, ()
+
+
+def _copy(
+    engine: Engine, recoded: Mapping[str, Recoding], widths: Mapping[str, int], memory: int
+) -> AbstractContextManager[Engine]:
+    """Spark keeps its combinations itself, on all its machines; those of every other engine come here."""
+    from jali.sources.engines.frames import LazyFrame
+
+    if isinstance(engine, LazyFrame) and engine.library == "pyspark":
+        return engine.kept(list(widths), recoded)
+    return kept(widths, engine.batches(list(widths), recoded), memory)
+
+
+@contextmanager
+def _asked(copy: Engine) -> Iterator[Engine]:
+    """The copy; where DuckDB has too little memory for a question, that is said as such."""
+    try:
+        yield copy
+    except Exception as problem:
+        if type(problem).__name__ != "OutOfMemoryException":
+            raise
+        raise MemoryError("there is not enough memory to count the combinations of the table") from None
+
+
+def _close(stack: ExitStack, process: int) -> None:
+    """Remove a copy; a process that was forked meanwhile leaves it to the one that made it."""
+    if os.getpid() == process:
+        stack.close()

@@ -76,7 +76,7 @@ def read(
     writing = Writing.of(missing_markers, decimal, thousands, date_format)
     wanted = [name for name, _ in roles.named()]
     allowed = memory_of(memory)
-    if (own := opening_of(path, table)) is not None:
+    if (own := opening_of(path, table, allowed)) is not None:
         return from_engine(own, roles, writing=writing, memory=allowed)
     with _readable(path):
         file = opened(path, separator=separator, encoding=encoding, sheet=sheet, wanted=wanted, types=roles.types)
@@ -85,7 +85,7 @@ def read(
         if isinstance(file, Columnar) and isinstance(file.source, Path) and roles.person is None:
             held = file.rows if rows is None else len(rows)
             if held > room_of(allowed, len(wanted)):
-                return from_engine(partial(file_engine, file.source), roles, writing=writing, memory=allowed)
+                return from_engine(partial(file_engine, file.source, allowed), roles, writing=writing, memory=allowed)
     made: Any = {"known": file.header, "origin": "arrow", "infer": file.infer, "writing": writing, "notes": file.notes}
     try:
         return assemble(columns, roles, multiplicity=rows, **made)
@@ -370,7 +370,7 @@ def _from_lazy(frame: Any, roles: Roles, origin: str, memory: int) -> Table:
     from jali.sources.engines.frames import LazyFrame
     from jali.sources.held import from_engine, opening_of
 
-    opening = opening_of(frame) or (lambda: nullcontext(LazyFrame(frame)))
+    opening = opening_of(frame, memory=memory) or (lambda: nullcontext(LazyFrame(frame)))
     return from_engine(opening, roles, origin=origin, memory=memory)
 
 

@@ -1,9 +1,9 @@
-"""The lattice of a table beyond memory: the engine finds the levels at which groups are large enough, and counts there.
+"""The lattice of a table beyond memory: the engine finds the levels at which groups may hold, and counts there.
 
-Group sizes only grow upwards. A node in which more rows than may be suppressed lie in groups that are too small for
-the principles rules out every node below it, whatever the sensitive values are. The lattice is divided, level by level
-of a column, until each part is ruled out by its highest node, or counted at its lowest one, from which everything above
-is searched. So the result is that of the search in memory.
+Rows that no principle lets a group keep only become more further down. A node with more of them than may be suppressed
+rules out every node below it. The lattice is divided, level by level of a column, until each part is ruled out by its
+highest node, or counted at its lowest one, from which everything above is searched. A single node that does not fit is
+judged a portion at a time. So the result is that of the search in memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from jali.encoding.large import MORE, LargeTable, TooManyError
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.principles.base import Principle
-from jali.search.lattice.costs import Metric, Node, Nodes
+from jali.search.lattice.costs import Costing, Metric, Node, Nodes
 from jali.search.lattice.lattice import Lattice, lowest
+from jali.search.lattice.portions import Portions, rows_lost, tells
 from jali.search.lattice.tally import Levels, Roller, below
 
 
@@ -31,9 +32,12 @@ def best_beyond(
     """The best node as `Lattice.best` finds it, its suppressed groups, and a lattice whose table has that node."""
     top = Lattice(table.at_roots(), principles, on_step=on_step)
     budget = int(suppress * table.rows)
-    best: tuple[tuple[float, int, Levels], Lattice, Bools] | None = None
-    checked = 0
-    for base in bases(table, top.least, budget):
+    best: tuple[tuple[float, int, Levels], tuple[Lattice, Bools] | None] | None = None
+    checked, alone = 0, []
+    for base in bases(table, top, budget):
+        if isinstance(base, tuple):
+            alone.append(base)
+            continue
         lattice = Lattice(base, principles, on_step=on_step)
         try:
             node, hidden = lattice.best(metric, suppress, importance)
@@ -43,10 +47,27 @@ def best_beyond(
             checked += lattice.checked
         rank = lattice.rank(metric, node, hidden, importance)
         if best is None or rank < best[0]:
-            best = rank, lattice, hidden
+            best = rank, (lattice, hidden)
+    costing = Costing(top.table, top.roller.hierarchies, importance=importance)
+    for node in alone:
+        checked += 1
+        on_step(min(checked, top.nodes), top.nodes)
+        if best is not None and metric in {"loss", "height"}:  # no need to count
+            least = costing.unsuppressed(metric, node, np.empty(0))
+            if round(least, 12) - 1e-12 > best[0][0]:
+                continue
+        portions = Portions(table, top.roller, node)
+        found = portions.suppression(principles, budget)
+        if found is not None:
+            cost = getattr(portions.priced(costing, found, [metric]), metric)
+            rank = round(cost, 12), found.rows, node
+            best = (rank, None) if best is None or rank < best[0] else best
     if best is None:
         raise top.none_holds(budget)
-    (_, _, node), lattice, hidden = best
+    (_, _, node), where = best
+    if where is None:
+        raise InputError("the best generalization has more combinations than memory holds", do=MORE)
+    lattice, hidden = where
     if table.of_role("other") or table.of_role("identifier"):
         lattice = given_beyond(table, principles, node, on_step=on_step)
     lattice.checked = checked
@@ -67,7 +88,14 @@ def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_s
     top = Lattice(table.at_roots(), principles, on_step=on_step)
     nodes: dict[Levels, Node] = {}
     satisfied: set[Levels] = set()
-    for base in bases(table, top.least, 0):
+    for base in bases(table, top, 0):
+        if isinstance(base, tuple):
+            portions = Portions(table, top.roller, base)
+            hidden = portions.suppression(principles, 0)
+            if hidden is not None:
+                nodes[base] = portions.priced(top.costing, hidden)
+                satisfied.add(base)
+            continue
         lattice = Lattice(base, principles, on_step=on_step)
         try:
             found = lattice.minimal_nodes()
@@ -81,42 +109,35 @@ def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_s
     return Nodes([nodes[n] for n in lowest(list(nodes))], heights, None if top.monotone else frozenset(satisfied))
 
 
-# -- from which levels on groups are large enough --------------------------------------------------------------------
+# -- from which levels on groups may hold -----------------------------------------------------------------------------
 
 
-def bases(table: LargeTable, least: int, budget: int) -> Iterator[Table]:
-    """The table at levels such that every node in which groups are large enough lies above some of them."""
-    floor = lowest_levels(table, least, budget)
-    top = tuple(table.hierarchy(column.name).height for column in table.quasi)
-    if least <= 1:
-        try:
-            yield table.at(floor, other=False)
-        except TooManyError:
-            what = "the promises ask for no group size, so no level can be ruled out from sizes"
-            do = f"promise KAnonymity as well, or {MORE}"
-            raise InputError(f"{what}, and the table has more combinations than memory holds", do=do) from None
-        return
-    yield from _covered(_Sizes(table, least, budget), floor, top)
+def bases(table: LargeTable, top: Lattice, budget: int) -> Iterator[Table | Levels]:
+    """The table at levels such that every node that may hold lies above some of them; else the node by itself."""
+    yield from _covered(_Bounds(table, top, budget), lowest_levels(table, top.least, budget), top.top)
 
 
-def _covered(sizes: _Sizes, low: Levels, high: Levels, cells: int | None = None) -> Iterator[Table]:
+def _covered(bounds: _Bounds, low: Levels, high: Levels, cells: int | None = None) -> Iterator[Table | Levels]:
     """The same for the nodes between two: none where even the highest is ruled out, else at the lowest if that fits.
 
     Where it does not, the nodes are divided by the level of a column. `cells` is how many combinations the lowest has,
     where that is known.
     """
-    if not sizes.large_enough(high):
+    if not bounds.may_hold(high):
         return
-    table = sizes.table
+    table = bounds.table
     many = table.cells_at(low) if cells is None else cells
     if many <= table.room:
         yield table.at(low, other=False)
         return
     if low == high:
-        raise InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
-    column, level = sizes.division(low, high, many / table.room)
-    yield from _covered(sizes, (*low[:column], level, *low[column + 1 :]), high)
-    yield from _covered(sizes, low, (*high[:column], level - 1, *high[column + 1 :]), many)
+        if any(p.scope == "table" for p in bounds.principles):
+            raise InputError("groups that are large enough still have more combinations than memory holds", do=MORE)
+        yield low
+        return
+    column, level = bounds.division(low, high, many / table.room)
+    yield from _covered(bounds, (*low[:column], level, *low[column + 1 :]), high)
+    yield from _covered(bounds, low, (*high[:column], level - 1, *high[column + 1 :]), many)
 
 
 def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
@@ -133,30 +154,50 @@ def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
     return tuple(found)
 
 
-class _Sizes:
-    """Says of nodes whether groups are large enough: from counts that are held, else by asking the engine."""
+class _Bounds:
+    """Says of nodes whether they or nodes below may hold: from counts that are held, else by asking the engine."""
 
-    def __init__(self, table: LargeTable, least: int, budget: int) -> None:
-        self.table, self.least, self.budget = table, least, budget
+    def __init__(self, table: LargeTable, top: Lattice, budget: int) -> None:
+        self.table, self.top, self.principles, self.budget = table, top.roller, top.principles, budget
+        self.least = top.least
+        self.tell = tuple(p for p in top.principles if tells(p, top.roller.whole))
+        self.values = not all(p.judges_size_alone for p in self.tell)  # whether these matter
         self.held: list[tuple[Levels, Roller]] = []
+        self.known: dict[Levels, bool] = {}
 
-    def large_enough(self, node: Levels) -> bool:
-        """Whether at most `budget` rows lie in groups of fewer than `least`."""
+    def may_hold(self, node: Levels) -> bool:
+        """Whether at most `budget` rows are lost in every node from this one down."""
+        if node not in self.known:
+            self.known[node] = (self.least <= 1 and not self.tell) or self._may_hold(node)
+        return self.known[node]
+
+    def _may_hold(self, node: Levels) -> bool:
         for levels, roller in self.held:
             if below(levels, node):
                 return self._few(roller, node)
         try:
-            found = self.table.at(node, sensitive=False, other=False)
+            found = self.table.at(node, sensitive=self.values, other=False)
         except TooManyError:
-            if self.table.room >= self.table.rows // self.least + self.budget:
-                return False  # so many groups cannot be large enough
-            sizes = self.table.sizes_at(node)
-            small = sizes.size < self.least
-            return int((sizes.size * sizes.many)[small].sum()) <= self.budget
+            return self._large_enough(node) and not (
+                self.values and Portions(self.table, self.top, node).lost(self.tell, self.budget)
+            )
         self.held.append((node, Roller(found)))
         while len(self.held) > 1 and sum(roller.table.records for _, roller in self.held) > self.table.room:
             self.held.pop(0)
         return self._few(self.held[-1][1], node)
+
+    def _large_enough(self, node: Levels) -> bool:
+        """Whether at most `budget` rows lie in groups that are too small, by their sizes alone."""
+        sizes = self.table.sizes_at(node)
+        return int((sizes.size * sizes.many)[sizes.size < self.least].sum()) <= self.budget
+
+    def _few(self, roller: Roller, node: Levels) -> bool:
+        sizes = roller.sizes(roller.bottom, node)
+        if int(sizes[sizes < self.least].sum()) > self.budget:
+            return False
+        if not self.values:
+            return True
+        return rows_lost(self.tell, roller.counts(roller.roll(roller.bottom, node))) <= self.budget
 
     def division(self, low: Levels, high: Levels, needed: float) -> tuple[int, int]:
         """The column whose next level makes combinations fewest, and its level that makes them so many times fewer.
@@ -176,10 +217,6 @@ class _Sizes:
                 best = fewer[1], at, low[at] + step
         assert best is not None, "the nodes differ"
         return best[1:]
-
-    def _few(self, roller: Roller, node: Levels) -> bool:
-        sizes = roller.sizes(roller.bottom, node)
-        return int(sizes[sizes < self.least].sum()) <= self.budget
 
 
 def _even(rows: Ints) -> float:

@@ -21,8 +21,6 @@ from jali.core.arrays import (
     covered_share,
     discernibility,
     dot,
-    kl_given,
-    kl_given_logs,
     loss,
 )
 from jali.core.text import html_table, notebook
@@ -185,13 +183,23 @@ class Costing:
 
         Each row is spread evenly over its box; suppressed rows over everything, so they add to every box.
         """
-        density = self._log_density if self.weights is not None else self._density
-        inferred = density(tally, hidden, self._mass(tally, hidden))
+        return self.entropy_term - self.log_likelihood(tally, hidden) / self.total
+
+    def log_likelihood(self, tally: Tally, hidden: Bools, everywhere: Floats | None = None) -> float:
+        """Σ weight · log F* over the entries of a node, or of a portion of its groups.
+
+        `everywhere` is what all suppressed rows weigh, by sensitive value, where they are not all in the tally.
+        """
+        mass = self._mass(tally, hidden)
+        everywhere = self._everywhere(tally, hidden[tally.group], mass) if everywhere is None else everywhere
         if self.weights is not None:
-            inferred[tally.weight == 0] = 0.0
-            return kl_given_logs(self.entropy_term, tally.weight, inferred, self.total)
-        inferred[tally.weight == 0] = 1.0  # rows of weight 0 say nothing
-        return kl_given(self.entropy_term, tally.weight, inferred, self.total)
+            logs = self._log_density(tally, hidden, mass, everywhere)
+            logs[tally.weight == 0] = 0.0
+        else:
+            inferred = self._density(tally, hidden, mass, everywhere)
+            inferred[tally.weight == 0] = 1.0  # rows of weight 0 say nothing
+            logs = np.log(inferred)
+        return dot(tally.weight, logs)
 
     def _mass(self, tally: Tally, hidden: Bools) -> Floats:
         """What the rows of each entry's group with its value weigh, as they are published: (entries,)."""
@@ -204,22 +212,20 @@ class Costing:
             entry_mass = entry_mass * mean[tally.group]
         return self._by_cell(tally, entry_mass)
 
-    def _density(self, tally: Tally, hidden: Bools, entry_mass: Floats) -> Floats:
+    def _density(self, tally: Tally, hidden: Bools, entry_mass: Floats, everywhere: Floats) -> Floats:
         """F* at each entry: the mass that a point of the entry's group and value receives."""
         density = entry_mass * np.exp(-self.log_area(tally))[tally.group] / self.total
-        covered = hidden[tally.group]
-        if covered.any():
-            everywhere = self._everywhere(tally, covered, entry_mass) * (math.exp(-self.log_domain) / self.total)
-            density = np.where(covered, 0.0, density) + everywhere[tally.value]
+        if everywhere.any():
+            spread = everywhere * (math.exp(-self.log_domain) / self.total)
+            density = np.where(hidden[tally.group], 0.0, density) + spread[tally.value]
         return density
 
-    def _log_density(self, tally: Tally, hidden: Bools, entry_mass: Floats) -> Floats:
+    def _log_density(self, tally: Tally, hidden: Bools, entry_mass: Floats, everywhere: Floats) -> Floats:
         """The logarithm of the same: areas to the power of a large importance are beyond what floats hold."""
-        covered = hidden[tally.group]
         with np.errstate(divide="ignore"):  # no mass, or none with this value
-            own = np.where(covered, -np.inf, np.log(entry_mass) - self.log_area(tally)[tally.group])
-            everywhere = np.log(self._everywhere(tally, covered, entry_mass)) - self.log_domain
-        return np.logaddexp(own, everywhere[tally.value]) - math.log(self.total)
+            own = np.where(hidden[tally.group], -np.inf, np.log(entry_mass) - self.log_area(tally)[tally.group])
+            spread = np.log(everywhere) - self.log_domain
+        return np.logaddexp(own, spread[tally.value]) - math.log(self.total)
 
     def _everywhere(self, tally: Tally, covered: Bools, entry_mass: Floats) -> Floats:
         """What the suppressed rows weigh, by sensitive value."""

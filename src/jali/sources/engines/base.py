@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -73,6 +73,9 @@ class Engine(Protocol):
         self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
     ) -> Sizes:
         """How many of these combinations have how many rows, in each group."""
+
+    def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations of recoded columns with their rows, the column ROWS: some at a time, unsorted."""
 
 
 def require_free(columns: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -68,6 +68,10 @@ class Database(ABC):
     @abstractmethod
     def answer(self, question: str, values: Sequence[Any], kinds: Sequence[Kind]) -> pa.Table:
         """What `ask` gives."""
+
+    @abstractmethod
+    def stream(self, question: str, values: Sequence[Any], columns: int) -> Iterator[pa.RecordBatch]:
+        """The answer to a query for integers, some rows at a time; columns are called 0, 1, 2 …"""
 
     @abstractmethod
     def tables(self) -> list[Names]:
@@ -136,6 +140,12 @@ class DatabaseTable:
 
     database: Database
     names: Names
+    number: str | None = None  # the column that says how many rows each stands for
+
+    @property
+    def _sum(self) -> str:
+        """How rows are counted."""
+        return "count(*)" if self.number is None else "CAST(sum(k) AS BIGINT)"
 
     @property
     def header(self) -> list[str]:
@@ -152,7 +162,8 @@ class DatabaseTable:
         keys = ", ".join(_keys(columns, within))
         if person is None or not self._has_repeated(rows, values, person):
             few = "" if most is None else f" LIMIT {most + 1}"
-            answer = db.ask(f"{rows} SELECT {keys}, count(*) FROM r GROUP BY {keys}{few}", values, [*kinds, "integer"])
+            question = f"{rows} SELECT {keys}, {self._sum} FROM r GROUP BY {keys}{few}"
+            answer = db.ask(question, values, [*kinds, "integer"])
             names = [*([] if within is None else [GROUP]), *columns]
             return in_order(answer.rename_columns([*names, ROWS]), names, most=most)
         numbered = f"{rows}, s AS (SELECT dense_rank() OVER (ORDER BY {keys}) AS place, r.* FROM r)"
@@ -172,11 +183,19 @@ class DatabaseTable:
         """How many combinations have how many rows: counted twice over."""
         rows, values, _ = self._rows(columns, None, recoded, within)
         keys, own = ", ".join(_keys(columns, within)), [] if within is None else ["g"]
-        each = f"e AS (SELECT {', '.join([*own, 'count(*) AS n'])} FROM r GROUP BY {keys})"
+        each = f"e AS (SELECT {', '.join([*own, f'{self._sum} AS n'])} FROM r GROUP BY {keys})"
         again = ", ".join([*own, "n"])
         question = f"{rows}, {each} SELECT {again}, count(*) FROM e GROUP BY {again}"
         answer = self.database.ask(question, values, ["integer"] * (2 + len(own)))
         return sizes_in(answer.rename_columns([*([] if within is None else [GROUP]), ROWS, PEOPLE]), within)
+
+    def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations, as the database sends them."""
+        rows, values, _ = self._rows(columns, None, recoded, None)
+        keys = ", ".join(_keys(columns, None))
+        question = f"{rows} SELECT {keys}, {self._sum} FROM r GROUP BY {keys}"
+        for batch in self.database.stream(question, values, len(columns) + 1):
+            yield batch.rename_columns([*columns, ROWS])
 
     def _rows(
         self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
@@ -198,6 +217,7 @@ class DatabaseTable:
                 node = node if missing is None else f"coalesce({node}, {missing:d})"
             asked.append(f"{node if name in recoded else own_value} AS c{at}")
         asked += [] if person is None else [f"{self.database.expression(person, known[person])} AS p"]
+        asked += [] if self.number is None else [f"t.{quoted(self.number)} AS k"]
         rows = f"SELECT {', '.join(asked)} FROM {of_table(self.names)} AS t {' '.join(joins)}"
         kinds: list[Kind] = ["integer" if name in recoded else known[name] for name in columns]
         if within is None:
@@ -240,6 +260,17 @@ def _group(cut: Cut | int, named: Mapping[str, str]) -> str:
         for bound, part in zip(cut.bounds, cut.parts, strict=False)
     )
     return f"CASE {' '.join(cases)} ELSE {_group(cut.parts[-1], named)} END"
+
+
+_BATCH = 1 << 16  # rows
+
+
+def in_batches(fetch: Callable[[int], list[tuple[Any, ...]]], columns: int) -> Iterator[pa.RecordBatch]:
+    """Rows of integers as a cursor fetches them, in batches of Arrow."""
+    names = [str(at) for at in range(columns)]
+    while rows := fetch(_BATCH):
+        arrays = [pa.array(own, pa.int64()) for own in zip(*rows, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def as_text(database: Database, expression: str) -> str:
@@ -286,6 +317,14 @@ class Postgres(Database):
         rows = self.connection.execute(question, list(values)).fetchall()
         columns = [pa.array([row[at] for row in rows], ARROW.get(kind)) for at, kind in enumerate(kinds)]
         return pa.table(columns, names=[str(at) for at in range(len(columns))])
+
+    def stream(self, question: str, values: Sequence[Any], columns: int) -> Iterator[pa.RecordBatch]:
+        """Through a cursor that stays with the server."""
+        import psycopg
+
+        with psycopg.RawServerCursor(self.connection, "jali_combinations") as cursor:
+            cursor.execute(question, list(values))
+            yield from in_batches(cursor.fetchmany, columns)
 
     def tables(self) -> list[Names]:
         """Tables and views that this user sees."""

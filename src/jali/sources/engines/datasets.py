@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import glob
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,24 +34,24 @@ from jali.sources.engines.base import (
     sizes_in,
 )
 from jali.sources.engines.databases import DatabaseTable
-from jali.sources.engines.embedded import opened
+from jali.sources.engines.embedded import bounded, opened
 from jali.sources.engines.frames import LazyFrame
 from jali.sources.engines.locations import Location, is_address
 
 
 @contextlib.contextmanager
-def engine_at(location: Location) -> Iterator[Engine]:
-    """What counts the rows of the table at a location."""
+def engine_at(location: Location, memory: int | None = None) -> Iterator[Engine]:
+    """What counts the rows of the table at a location; a DuckDB of ours uses so much memory."""
     if location.scheme != "parquet":
-        with opened(location) as database:
+        with opened(location, memory=memory) as database:
             yield DatabaseTable(database, database.chosen(location.table))
         return
-    with engine_of(dataset_at(location.place), location.place) as engine:
+    with engine_of(dataset_at(location.place), location.place, memory) as engine:
         yield engine
 
 
 @contextlib.contextmanager
-def engine_of(dataset: ds.Dataset, shown: str = "the dataset") -> Iterator[Engine]:
+def engine_of(dataset: ds.Dataset, shown: str = "the dataset", memory: int | None = None) -> Iterator[Engine]:
     """What counts the rows of an Arrow dataset: DuckDB, where it is installed and the files are here; else Arrow."""
     files = _files_here(dataset)
     with _readable(shown):
@@ -64,12 +63,11 @@ def engine_of(dataset: ds.Dataset, shown: str = "the dataset") -> Iterator[Engin
         if files is None:
             yield ArrowDataset(dataset)
             return
-        # What does not fit into memory is written there, where nobody else may look, and is gone in the end.
-        with (
-            tempfile.TemporaryDirectory(prefix="jali-") as folder,
-            duckdb.connect(config={"temp_directory": folder}) as connection,
-        ):
-            yield LazyFrame(nw.from_native(connection.read_parquet(files, hive_partitioning=False)))
+        try:
+            with bounded(memory) as own, duckdb.connect(config=own) as connection:
+                yield LazyFrame(nw.from_native(connection.read_parquet(files, hive_partitioning=False)))
+        except duckdb.OutOfMemoryException:
+            raise MemoryError(f"there is not enough memory for {shown}") from None
 
 
 def _files_here(dataset: ds.Dataset) -> list[str] | None:
@@ -167,6 +165,11 @@ class ArrowDataset:
         plan, names = self._asked(columns, None, recoded, within)
         keys = [ROWS] if within is None else [GROUP, ROWS]
         return sizes_in(_aggregate(_aggregate(plan, names, ROWS), keys, PEOPLE).to_table(), within)
+
+    def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations, as Arrow gives them."""
+        plan, names = self._asked(columns, None, recoded, None)
+        yield from _aggregate(plan, names, ROWS).to_reader()
 
     def _asked(
         self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None

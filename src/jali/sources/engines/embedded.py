@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,8 +15,19 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from jali.errors import InputError
-from jali.sources.engines.base import Recoding, quoted
-from jali.sources.engines.databases import ARROW, Database, Kind, Names, as_text, missing, of_table, refused
+from jali.sources.engines.base import ROWS, Recoding, quoted
+from jali.sources.engines.databases import (
+    ARROW,
+    Database,
+    DatabaseTable,
+    Kind,
+    Names,
+    as_text,
+    in_batches,
+    missing,
+    of_table,
+    refused,
+)
 from jali.sources.engines.locations import Location
 
 # -- DuckDB ---------------------------------------------------------------------------------------------------------
@@ -36,6 +49,11 @@ class DuckDB(Database):
         pairs = zip(answer.columns, kinds, strict=True)
         made = [column.cast(ARROW[kind]) if kind == "integer" else _wide(column) for column, kind in pairs]
         return pa.table(made, names=[str(at) for at in range(len(made))])
+
+    def stream(self, question: str, values: Sequence[Any], columns: int) -> Iterator[pa.RecordBatch]:
+        """DuckDB streams Arrow."""
+        for batch in reader_of(self.connection.sql(question, params=list(values))):
+            yield batch.rename_columns([str(at) for at in range(columns)])
 
     def tables(self) -> list[Names]:
         """Tables and views."""
@@ -77,6 +95,12 @@ class DuckDB(Database):
         self.run(f"INSERT INTO {of_table(target)} SELECT {keys} FROM ({repeated}) ORDER BY random()")
 
 
+def reader_of(relation: Any) -> pa.RecordBatchReader:
+    """The rows of a relation, some at a time; older versions have another name for it."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(1 << 16)
+
+
 def _wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Numbers that may be too large for 64 bits with a sign as decimals."""
     return column.cast(pa.decimal128(20)) if column.type == pa.uint64() else column
@@ -110,6 +134,11 @@ class SQLite(Database):
         rows = self.connection.execute(question, list(values)).fetchall()
         columns = [_sqlite_column([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
         return pa.table(columns, names=[str(at) for at in range(len(columns))])
+
+    def stream(self, question: str, values: Sequence[Any], columns: int) -> Iterator[pa.RecordBatch]:
+        """As a cursor fetches them."""
+        with contextlib.closing(self.connection.execute(question, list(values))) as cursor:
+            yield from in_batches(cursor.fetchmany, columns)
 
     def tables(self) -> list[Names]:
         """Tables and views."""
@@ -185,13 +214,29 @@ def _as_sqlite(value: Any) -> Any:
 
 # -- opening --------------------------------------------------------------------------------------------------------
 
+LEAST = 256_000_000
+"""Bytes that DuckDB is allowed at the least; with less it would rather fail than use the disk."""
+A_THREAD = 125_000_000  # bytes that each of its threads needs
+
 
 @contextlib.contextmanager
-def opened(location: Location, *, writes: bool = False) -> Iterator[Database]:
+def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
+    """Settings of a DuckDB that uses so much memory, and beyond it a folder that nobody else may look into."""
+    with tempfile.TemporaryDirectory(prefix="jali-") as folder:
+        own: dict[str, Any] = {"temp_directory": folder}
+        if memory is not None:
+            allowed = max(memory, LEAST)
+            threads = max(1, min(os.cpu_count() or 1, allowed // A_THREAD))
+            own |= {"memory_limit": f"{allowed // 10**6}MB", "threads": threads}
+        yield own
+
+
+@contextlib.contextmanager
+def opened(location: Location, *, writes: bool = False, memory: int | None = None) -> Iterator[Database]:
     """A connection in one transaction, which is kept only if it `writes` and the block ends well."""
     match location.scheme:
         case "duckdb":
-            own = _duckdb(location, writes)
+            own = _duckdb(location, writes, memory)
         case "sqlite":
             own = _sqlite(location, writes)
         case _:
@@ -203,15 +248,15 @@ def opened(location: Location, *, writes: bool = False) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
-def _duckdb(location: Location, writes: bool) -> Iterator[Database]:
+def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Database]:
     try:
         import duckdb
     except ModuleNotFoundError:
         raise missing("duckdb", "duckdb") from None
     try:
-        # A view of an input may name any file of this machine: only the database itself is read.
-        own: Any = {} if writes else {"enable_external_access": False}
-        with duckdb.connect(location.place, read_only=not writes, config=own) as connection:
+        with bounded(memory) as own, duckdb.connect(location.place, read_only=not writes, config=own) as connection:
+            if not writes:  # a view of an input may name any file of this machine: only the database itself is read
+                connection.execute("SET enable_external_access = false")
             connection.execute("BEGIN")
             yield DuckDB(connection, location.shown)
             connection.execute("COMMIT" if writes else "ROLLBACK")
@@ -237,3 +282,51 @@ def _sqlite(location: Location, writes: bool) -> Iterator[Database]:
     finally:
         if connection is not None:
             connection.close()  # what was not committed is gone
+
+
+# -- combinations of our own -----------------------------------------------------------------------------------------
+
+
+class NoRoomError(Exception):
+    """The combinations cannot be kept here; says why."""
+
+
+@contextlib.contextmanager
+def kept(widths: Mapping[str, int], batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[DatabaseTable]:
+    """Combinations of codes with their rows in a DuckDB of our own, below a folder that is gone in the end.
+
+    `widths` are the numbers of codes. NoRoomError where DuckDB is not installed, or the disk is full.
+    """
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise NoRoomError("DuckDB is not installed (pip install 'jali[duckdb]')") from None
+    names = ("main", "combinations")
+    with bounded(memory) as own:
+        path = str(Path(own["temp_directory"]) / "combinations.duckdb")
+        with duckdb.connect(path, config=own) as connection:
+            database = DuckDB(connection, "the copy of the table")
+            columns = [f"{quoted(name)} {_smallest(many)}" for name, many in widths.items()]
+            connection.execute(f"CREATE TABLE {of_table(names)} ({', '.join(columns)}, {quoted(ROWS)} BIGINT)")
+            for some in _gathered(batches, [*widths, ROWS]):
+                try:
+                    database.put(names, some, ())
+                except duckdb.Error as problem:
+                    raise NoRoomError(f"the temporary folder does not take it ({type(problem).__name__})") from None
+            yield DatabaseTable(database, names, ROWS)
+
+
+def _smallest(codes: int) -> str:
+    return "UTINYINT" if codes <= 1 << 8 else "USMALLINT" if codes <= 1 << 16 else "UINTEGER"
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], columns: list[str], rows: int = 1 << 20) -> Iterator[pa.Table]:
+    """The same batches, some at a time."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch.select(columns))
+        if sum(one.num_rows for one in waiting) >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jali.encoding.large import Cut, Sizes
 from jali.sources.engines.base import (
@@ -26,6 +29,7 @@ from jali.sources.engines.base import (
     refuse_nobody,
     sizes_in,
 )
+from jali.sources.engines.embedded import reader_of
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class LazyFrame:
     """A lazy frame of any library that narwhals knows."""
 
     frame: nw.LazyFrame[Any]
+    number: str | None = None  # the column that says how many rows each stands for
 
     @property
     def library(self) -> str:
@@ -51,13 +56,13 @@ class LazyFrame:
         """The distinct combinations with their rows, person by person where somebody has several."""
         frame, names = self._asked(columns, person, recoded, within)
         if person is None or not self._has_repeated(frame, person):
-            counted = _grouped(frame.select(names), names)
+            counted = self._grouped(frame, names)
             counted = counted if most is None else counted.head(most + 1)
             return in_order(counted.collect("pyarrow").to_arrow(), names, most=most)
         if self.library in _PROFILES:
             return _PROFILES[self.library](frame.to_native(), names)
         every = [*names, PERSON]
-        return in_order(_grouped(frame, every).collect("pyarrow").to_arrow(), names, PERSON)
+        return in_order(self._grouped(frame, every).collect("pyarrow").to_arrow(), names, PERSON)
 
     def sizes(
         self, columns: Sequence[str], *, recoded: Mapping[str, Recoding] = NO_RECODING, within: Cut | None = None
@@ -65,8 +70,25 @@ class LazyFrame:
         """How many combinations have how many rows: counted twice over."""
         frame, names = self._asked(columns, None, recoded, within)
         keys = [ROWS] if within is None else [GROUP, ROWS]
-        again = _grouped(frame, names).group_by(keys).agg(nw.len().alias(PEOPLE))
+        again = self._grouped(frame, names).group_by(keys).agg(nw.len().alias(PEOPLE))
         return sizes_in(again.collect("pyarrow").to_arrow(), within)
+
+    def batches(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations, as the library gives them."""
+        frame, names = self._asked(columns, None, recoded, None)
+        yield from _BATCHES[self.library](self._grouped(frame, names).to_native())
+
+    @contextlib.contextmanager
+    def kept(self, columns: Sequence[str], recoded: Mapping[str, Recoding]) -> Iterator[LazyFrame]:
+        """The distinct combinations in the hands of Spark, on the disks of its workers, until the block ends."""
+        from pyspark import StorageLevel
+
+        frame, names = self._asked(columns, None, recoded, None)
+        own = self._grouped(frame, names).to_native().persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            yield LazyFrame(nw.from_native(own), ROWS)
+        finally:
+            own.unpersist()
 
     def _asked(
         self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
@@ -74,7 +96,11 @@ class LazyFrame:
         """The rows that are counted, with nodes and groups, and the names of what makes a combination."""
         names = list(columns)
         read = [*names, *sorted(set() if within is None else within.columns - {*names})]
-        frame = self.frame.select([*read, *([] if person is None else [nw.col(person).alias(PERSON)])])
+        more: list[Any] = [
+            *([] if person is None else [nw.col(person).alias(PERSON)]),
+            *([self.number] if self.number else []),
+        ]
+        frame = self.frame.select([*read, *more])
         for name in read:
             if name in recoded:
                 frame = self._recoded(frame, name, recoded[name])
@@ -82,6 +108,12 @@ class LazyFrame:
             frame = frame.with_columns(_group(within).alias(GROUP)).filter(nw.col(GROUP) >= 0)
             names = [GROUP, *names]
         return frame, names
+
+    def _grouped(self, frame: nw.LazyFrame[Any], names: list[str]) -> nw.LazyFrame[Any]:
+        """The distinct rows of these columns, with how many there are of each."""
+        rows = nw.len() if self.number is None else nw.col(self.number).sum()
+        needed = [*names, *([self.number] if self.number else [])]
+        return frame.select(needed).group_by(names, drop_null_keys=False).agg(rows.alias(ROWS))
 
     @staticmethod
     def _has_repeated(frame: nw.LazyFrame[Any], person: str) -> bool:
@@ -110,10 +142,6 @@ class LazyFrame:
                             left_on=name, right_on=value, how="left")  # fmt: skip
         own = nw.col(node) if recoding.missing is None else nw.col(node).fill_null(recoding.missing)
         return joined.select(*(own.alias(name) if each == name else nw.col(each) for each in names))
-
-
-def _grouped(frame: nw.LazyFrame[Any], names: list[str]) -> nw.LazyFrame[Any]:
-    return frame.group_by(names, drop_null_keys=False).agg(nw.len().alias(ROWS))
 
 
 def _group(cut: Cut | int) -> Any:
@@ -153,6 +181,23 @@ def _in_ibis(table: Any, nodes: pa.Table) -> Any:
 
 _NODES: dict[str, Callable[[Any, pa.Table], Any]] = {
     "duckdb": _in_duckdb, "polars": _in_polars, "pyspark": _in_spark, "ibis": _in_ibis,
+}  # fmt: skip
+
+
+# -- combinations that come here, some at a time --------------------------------------------------------------------
+
+
+def _polars_batches(frame: Any) -> Iterator[pa.RecordBatch]:
+    """Through a file, which Polars writes without holding all of it."""
+    with tempfile.TemporaryDirectory(prefix="jali-") as folder:
+        path = f"{folder}/combinations.parquet"
+        frame.sink_parquet(path)
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
+
+
+_BATCHES: dict[str, Callable[[Any], Iterable[pa.RecordBatch]]] = {
+    "duckdb": reader_of, "polars": _polars_batches, "ibis": lambda table: table.to_pyarrow_batches(),
 }  # fmt: skip
 
 
