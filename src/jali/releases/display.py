@@ -24,7 +24,7 @@ from jali.releases.facts import Bounds
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.search.common import Partition
-from jali.search.items import under_taxonomy
+from jali.search.items import places_of, under_taxonomy
 
 Show = Literal["taxonomy", "interval", "set", "pdf", "interval-exact", "set-exact"]
 SHOWS: tuple[Show, ...] = get_args(Show)
@@ -104,6 +104,16 @@ class Members(NamedTuple):
     groups: int
     records: Ints  # (records,) their groups
     rows: Ints | None = None  # (members,) how many rows each stands for; one where that is not said
+
+
+def ends_alone(table: Table, column: Column, show: Show) -> Ints | None:
+    """The rank of each code, where the members of a group of lowest and highest rank, and whether a value is missing,
+    say all that is shown of the group; None where every value counts."""
+    if show == "taxonomy" and under_taxonomy(column):
+        return places_of(table)[column.name]
+    if show in ("interval", "interval-exact"):
+        return np.argsort(_in_order(column)[1])
+    return None
 
 
 def publish_groups(

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted
+from jali.core.arrays import Bools, Ints, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
 from jali.encoding.large import MORE, Cut, LargeTable, TooManyError
 from jali.encoding.table import Column, Table
@@ -57,8 +60,16 @@ class Grown:
     table: Table  # a record for each group and combination of the columns that are published as they are
     group: Ints  # (records,)
     groups: int
-    members: tuple[tuple[Ints, Ints, Ints], ...]  # of each quasi-identifier: codes, their group, and their rows
+    members: tuple[Kept, ...]  # of each quasi-identifier
     checked: int
+
+
+class Kept(NamedTuple):
+    """Values that the groups have in a column, in narrow arrays."""
+
+    codes: NDArray[np.integer]  # (members,)
+    group: NDArray[np.integer]  # (members,)
+    rows: NDArray[np.integer]  # (members,)
 
 
 class Trunk:
@@ -66,10 +77,11 @@ class Trunk:
 
     def __init__(
         self, table: LargeTable, principles: tuple[Principle, ...], *, split: Split, importance: Ints | None,
-        on_step: Step,
+        on_step: Step, ends: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:  # fmt: skip
+        """`ends` has the order of the codes of columns of which a group shows the lowest and the highest value only."""
         self.table, self.principles, self.split, self.importance = table, principles, split, importance
-        self.on_step = on_step
+        self.on_step, self.ends = on_step, ends
         root = table.at_roots(other=False).frequencies
         self.whole: Counts = root.whole
         self._joint = {tuple(codes): number for number, codes in enumerate(root.joint.tolist())}
@@ -146,6 +158,43 @@ class Trunk:
         columns = columns_of(self.table, self.importance, none)
         return Histograms(columns, found, self.whole, self.principles, self.split)
 
+    # -- portions: parts of the table that fit, whatever is in them -------------------------------------------------
+
+    def portions(self) -> list[Branch]:
+        """The whole table cut into parts that fit: between values of a column, and within a frequent value by the next.
+
+        No promise is asked, and no sensitive value unless all quasi-identifiers of a part are the same.
+        """
+        room, ready, large = self.table.room, [], [self.root]
+        for column in sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))):
+            parts: list[Branch] = []
+            for some in steps(len(large), len(column.values), max(room, len(column.values))):
+                parts += self._portioned(large[some], column.name)
+            ready += [part for part in parts if part.rows <= room]
+            large = [part for part in parts if part.rows > room]
+        for branch in large:
+            branch.combinations = 1
+        self._measure(ready)
+        return ready + large
+
+    def _portioned(self, branches: Sequence[Branch], name: str) -> list[Branch]:
+        """These branches cut between values of a column, so that each part fits or has one value of it."""
+        found = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
+        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
+        made: list[Branch] = []
+        for number, branch in enumerate(branches):
+            own = group == number
+            sizes, begin = [0], []
+            for place, rows in zip(found.nodes[name][own].tolist(), found.rows[own].tolist(), strict=True):
+                if sizes[-1] and sizes[-1] + rows > self.table.room:
+                    sizes.append(0)
+                    begin.append(place)
+                sizes[-1] += rows
+            if begin:
+                branch.column, branch.bounds, branch.parts = name, tuple(begin), [Branch(size, size) for size in sizes]
+            made += branch.parts or [branch]
+        return made
+
     # -- groups that fit --------------------------------------------------------------------------------------
 
     def pieces(self, branches: Sequence[Branch], *, other: bool) -> Iterator[Table]:
@@ -171,66 +220,112 @@ class Trunk:
 
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
         """Cut every branch to the end, and keep of each group what is published of it."""
-        kept: list[_Finished] = []
+        kept: list[Finished] = []
+        first: list[Ints] = []
         done = 0
         for piece in self.pieces(branches, other=True):
-            kept.append(self._finished(piece, threads, sum(each.groups for each in kept)))
+            group, combination = self._cut_piece(piece, threads)
+            found = self.finished({c.name: c.codes for c in piece.columns}, group, piece.multiplicity)
+            kept.append(found)
+            first.append(combination)
             done += piece.rows
             self.on_step(done, self.table.rows)
-        first = np.concatenate([each.first for each in kept])
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.lexsort(first.T[::-1])] = np.arange(len(first))  # groups are numbered by their first combination
-        members = tuple(
-            (np.concatenate(codes), rank[np.concatenate(group)], np.concatenate(rows))
-            for codes, group, rows in (
-                zip(*(each.members[a] for each in kept), strict=True) for a in range(len(self.table.quasi))
-            )
-        )
-        codes = {c.name: np.concatenate([each.codes[c.name] for each in kept]) for c in self.table.columns}
-        made = [_with(column, codes[column.name]) for column in self.table.columns]
-        table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
-        return Grown(table, rank[np.concatenate([each.group for each in kept])], len(first), members, self.checked)
+        codes = np.concatenate(first)
+        rank = np.empty(len(codes), dtype=np.int64)
+        rank[np.lexsort(codes.T[::-1])] = np.arange(len(codes))  # groups are numbered by their first combination
+        return self.grown(kept, rank)
 
-    def _finished(self, piece: Table, threads: int | None, before: int) -> _Finished:
+    def _cut_piece(self, piece: Table, threads: int | None) -> tuple[Ints, Ints]:
+        """The group of each record of a piece, and the codes of the first combination of each group."""
         f = piece.frequencies
         own = items_of(piece, "strict")
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
         items = replace(own, value=value[own.value], whole=self.whole)
-        number, groups, checked = cut(
+        number, _, checked = cut(
             piece, items, self.principles, mode="strict", split=self.split, similarity="box", threads=threads,
             importance=self.importance,
         )  # fmt: skip
         self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
         group[items.combination] = number
+        return group[f.row_combination], f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+
+    def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
+        """What is kept of rows, given by the codes of each column, whose groups were found."""
         members = []
-        for code in f.codes.astype(np.int64).T:
-            owner, each, rows = distinct_pairs(group, code, f.sizes)
-            members.append((each, owner + before, rows))
-        exact = [column for column in piece.columns if column.role != "quasi"]
-        keys = [(group[f.row_combination], groups), *((c.codes, len(c.values)) for c in exact)]
-        record, one = combine(keys, piece.records)
-        first = np.unique(group, return_index=True)[1]
-        return _Finished(
-            groups, f.codes[first].astype(np.int64), tuple(members),
-            {column.name: column.codes[one].astype(np.int64) for column in piece.columns},
-            counted(record, piece.multiplicity), group[f.row_combination][one] + before,
+        for column in self.table.quasi:
+            order = self.ends.get(column.name)
+            code = codes[column.name].astype(np.int64)
+            owner, each, many = distinct_pairs(group, code if order is None else order[code], rows)
+            if order is not None:
+                told = _ends(owner, each, int(order[-1]))
+                owner, each, many = owner[told], np.argsort(order)[each[told]], many[told]
+            members.append(Kept(*(narrowed(array) for array in (each, owner, many))))
+        exact = [column for column in self.table.columns if column.role != "quasi"]
+        groups = int(group.max()) + 1
+        keys = [(group, groups), *((codes[c.name], len(c.values)) for c in exact)]
+        record, one = combine(keys, len(group))
+        return Finished(
+            groups, tuple(members), {name: own[one] for name, own in codes.items()}, counted(record, rows),
+            narrowed(group[one]),
         )  # fmt: skip
 
+    def grown(self, kept: Sequence[Finished], number: Ints | None = None) -> Grown:
+        """The groups of all parts of the table, one part after the other, or as they are numbered."""
+        begin = starts([each.groups for each in kept])
+        rank, placed = np.arange(begin[-1]) if number is None else number, [*zip(kept, begin, strict=False)]
+        members = tuple(
+            Kept(
+                np.concatenate([each.members[a].codes for each in kept]),
+                narrowed(
+                    rank[np.concatenate([each.members[a].group + at for each, at in zip(kept, begin, strict=False)])]
+                ),
+                np.concatenate([each.members[a].rows for each in kept]),
+            )
+            for a in range(len(self.table.quasi))
+        )
+        made = [_with(c, np.concatenate([each.codes[c.name] for each in kept])) for c in self.table.columns]
+        table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
+        group = np.concatenate([each.group + at for each, at in placed])
+        return Grown(table, rank[group], len(rank), members, self.checked)
 
-@dataclass(frozen=True, eq=False)
-class _Finished:
-    """What is kept of a piece of the table whose groups were found."""
+
+def _most_rows(column: Column) -> int:
+    """How many rows have the most frequent value of a column of a table beyond memory."""
+    assert column.value_rows is not None
+    return int(column.value_rows.max())
+
+
+def _ends(owner: Ints, place: Ints, missing: int) -> Bools:
+    """Which of these sorted pairs are the lowest and the highest of their owner, or the last before a missing value."""
+    fresh = owner[1:] != owner[:-1]
+    last = np.append(fresh, True)
+    before = np.append(last[1:] & ~fresh & (place[1:] == missing), False)
+    ends: Bools = np.append(True, fresh) | last | before
+    return ends
+
+
+class Finished(NamedTuple):
+    """What is kept of a part of the table whose groups were found."""
 
     groups: int
-    first: Ints  # (groups, columns) codes of the first combination of each
-    members: tuple[tuple[Ints, Ints, Ints], ...]
-    codes: Mapping[str, Ints]  # (records,) of each column
+    members: tuple[Kept, ...]  # of each quasi-identifier
+    codes: Mapping[str, NDArray[np.integer]]  # (records,) of each column
     rows: Ints  # (records,)
-    group: Ints  # (records,)
+    group: NDArray[np.integer]  # (records,)
 
 
-def _with(column: Column, codes: Ints) -> Column:
+def joined(parts: Sequence[Finished]) -> Finished:
+    """The same of parts that have the same groups."""
+    members = tuple(
+        Kept(*map(np.concatenate, zip(*each, strict=True))) for each in zip(*(p.members for p in parts), strict=True)
+    )
+    codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
+    rows, group = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "group"))
+    return Finished(parts[0].groups, members, codes, rows, group)
+
+
+def _with(column: Column, codes: NDArray[np.integer]) -> Column:
     """The column with these codes."""
     many = len(column.values)
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
