@@ -194,6 +194,7 @@ def outcome(work: Callable[[], Any], table: jali.Table) -> Any:
     st.fixed_dictionaries({
         "metric": st.sampled_from(["kl", "discernibility", "average", "height", "loss"]),
         "suppress": st.sampled_from([0.0, 0.1, 0.3]), "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from(["taxonomy", "taxonomy", "interval", "set", "pdf", {"zip": "set-exact"}]),
     }), st.tuples(st.booleans(), st.sampled_from(["declared", "present"]), st.booleans()),
 )  # fmt: skip
 def test_the_best_node_beyond_memory_is_that_in_memory(
@@ -239,6 +240,18 @@ def many(number: int = 400) -> list[Any]:
          ("flu", "cold", "gout")[random.integers(3)], int(random.integers(3)))
         for _ in range(number)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [
+    {"show": "pdf"}, {"show": "pdf", "towards": 0.5}, {"show": "set-exact", "suppress": 0.05}, {"show": "interval"},
+])  # fmt: skip
+@pytest.mark.parametrize("room", [120, 200])
+def test_a_small_budget_shows_groups_by_their_own_values(room: int, options: Any) -> None:
+    """The engine says which values each group has, and the release is the one of memory."""
+    held, large = both(many(), room, ROLES)
+    assert isinstance(large, LargeTable)
+    promises = [jali.KAnonymity(40), jali.EntropyDiversity(1.5)]
+    same_release(jali.generalize(large, promises, **options), jali.generalize(held, promises, **options))
 
 
 @pytest.mark.parametrize("metric", ["loss", "kl"])
@@ -492,7 +505,7 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
         lambda t: jali.partition(t, k, split="kl"),
-        lambda t: jali.partition(t, k, suppress=0.1), lambda t: jali.generalize(t, k, show="pdf"),
+        lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
         lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
         jali.audit,

@@ -385,10 +385,17 @@ def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     return replace(shown, labels=labels, held=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root)
 
 
-def shown_by_group(table: Table, column: Column, partition: Partition, show: Show, shift: Shift | None) -> Published:
-    """A quasi-identifier as each group's own values allow; suppressed rows show *."""
-    group = partition.group[table.frequencies.row_combination]
+def shown_by_group(
+    table: Table, column: Column, partition: Partition, show: Show, *, shift: Shift | None,
+    values: tuple[Ints, Ints, Ints] | None = None,
+) -> Published:  # fmt: skip
+    """A quasi-identifier as each group's own values allow; suppressed rows show *.
+
+    `values` are codes, their groups and their rows, where the records of the table have no values of their own.
+    """
     groups = partition.groups - partition.suppressed
-    group = np.where(group < groups, group, -1)
-    members = Members(column.codes.astype(np.int64), group, groups, group, table.multiplicity)
+    record = partition.group[table.frequencies.row_combination]
+    codes, group, rows = values or (column.codes.astype(np.int64), record, table.multiplicity)
+    group, record = (np.where(each < groups, each, -1) for each in (group, record))
+    members = Members(codes, group, groups, record, rows)
     return publish_groups(column, members, show, shift=shift, level=partition.levels[column.name])
