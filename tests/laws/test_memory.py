@@ -282,13 +282,19 @@ CUT_BY: Any = {
 }
 
 
+CUTS: list[dict[str, Any]] = [
+    {"split": "range"}, {"split": "entropy"}, {"split": "kl"}, {"split": "kl", "similarity": "pdf"},
+]  # fmt: skip
+
+
 @examples(4)
 @given(
     st.lists(PEOPLE, min_size=8, max_size=60), st.integers(14, 40), st.sampled_from(PROMISES[:-1]),
     st.fixed_dictionaries({
-        "split": st.sampled_from(["range", "entropy"]), "importance": st.sampled_from([None, {"zip": 3}]),
-        "show": st.sampled_from([None, "taxonomy", "set", "pdf", "set-exact"]),
-    }), st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
+        "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from([None, "taxonomy", "interval", "set", "pdf", "set-exact"]),
+    }).flatmap(lambda own: st.sampled_from([own | each for each in CUTS])),
+    st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
 )  # fmt: skip
 def test_the_partition_beyond_memory_is_that_in_memory(
     rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, Any, Any]
@@ -309,14 +315,15 @@ def test_the_partition_beyond_memory_is_that_in_memory(
         )
 
 
+@pytest.mark.parametrize("how", CUTS)
 @pytest.mark.parametrize("roles", [ROLES, CUT_BY])
 @pytest.mark.parametrize("room", [60, 90, 150])
-def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any) -> None:
+def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any, how: Any) -> None:
     """The engine cuts it until groups fit, and the release is the one of memory."""
     held, large = both(many(), room, roles)
     assert isinstance(large, LargeTable)
     promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
-    same_release(jali.partition(large, promises), jali.partition(held, promises))
+    same_release(jali.partition(large, promises, **how), jali.partition(held, promises, **how))
 
 
 # -- equal halves ---------------------------------------------------------------------------------------------------
@@ -504,7 +511,6 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
     refused: list[Callable[[Any], Any]] = [
         lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
-        lambda t: jali.partition(t, k, split="kl"),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
         lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),

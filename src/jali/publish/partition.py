@@ -194,7 +194,7 @@ def partition(
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
-        _require_beyond(table, required, mode, share, by)
+        _require_beyond(table, required, mode, share)
     require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
@@ -213,6 +213,7 @@ def partition(
         if isinstance(table, LargeTable):
             ends = {c.name: order for c in table.quasi if (order := ends_alone(table, c, shows[c.name])) is not None}
             told: Any = {"split": "range" if halves else by, "importance": weights, "on_step": step, "ends": ends}
+            told |= {"similarity": similarity}
             trunk = Trunk(table, required, **told)
             return _halved_beyond(asked, trunk, by) if halves else _cut_beyond(asked, trunk, threads)
         if halves:
@@ -222,10 +223,10 @@ def partition(
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
 
 
-def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction, by: str) -> None:
+def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction) -> None:
     """Raise InputError for what cannot be found from histograms."""
     for wrong, what in (
-        (mode != "strict", f'partition with mode = "{mode}"'), (by == "kl", 'partition with split = "kl"'),
+        (mode != "strict", f'partition with mode = "{mode}"'),
         (bool(share), "partition with suppress"), (any(p.scope == "table" for p in required), "partition under Safety"),
     ):  # fmt: skip
         if wrong:

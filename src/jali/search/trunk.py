@@ -10,25 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, narrowed, starts, steps
+from jali.core.arrays import Bools, Ints, added, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
-from jali.encoding.large import MORE, Cut, LargeTable, TooManyError
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, TooManyError
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, distinct_pairs
 from jali.search.common import require_feasible
-from jali.search.items import Columns, Items, Split, columns_of, items_of, places_of
+from jali.search.items import Similarity, Split, columns_of, items_of, places_of
 from jali.search.mondrian import cut
+from jali.search.splits import Histograms, gain_of, together
 from jali.search.splits import Parts as Cuts
-from jali.search.splits import Proposal, Splitter, together
 
 
 @dataclass(eq=False)
@@ -77,11 +77,11 @@ class Trunk:
 
     def __init__(
         self, table: LargeTable, principles: tuple[Principle, ...], *, split: Split, importance: Ints | None,
-        on_step: Step, ends: Mapping[str, Ints] = MappingProxyType({}),
+        on_step: Step, similarity: Similarity = "box", ends: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         """`ends` has the order of the codes of columns of which a group shows the lowest and the highest value only."""
         self.table, self.principles, self.split, self.importance = table, principles, split, importance
-        self.on_step, self.ends = on_step, ends
+        self.on_step, self.similarity, self.ends = on_step, similarity, ends
         root = table.at_roots(other=False).frequencies
         self.whole: Counts = root.whole
         self._joint = {tuple(codes): number for number, codes in enumerate(root.joint.tolist())}
@@ -123,24 +123,70 @@ class Trunk:
         """The parts of these branches; where their histograms do not fit, of some and then of the others."""
         try:
             splitter = self._histograms(branches)
+            parts = self._proposed(splitter, branches)
         except TooManyError:
             if len(branches) == 1:
                 raise self._refused("the histograms of a group") from None
             half = len(branches) // 2
             return self._cut(branches[:half]) + self._cut(branches[half:])
-        parts = together(splitter, [splitter.propose(np.array([at])) for at in range(len(branches))])
         self.checked += splitter.checked
         made: list[Branch] = []
         for branch, own in zip(branches, parts, strict=True):
             if own is None:
                 raise self._refused("a group that cannot be cut any further")
-            places = [splitter.place[part] for part in own]
-            branch.column = self.table.quasi[int(splitter.column[own[0][0]])].name
-            branch.bounds = tuple(int(each.min()) for each in places[1:])
-            sizes = [int(splitter.items.n[part].sum()) for part in own]
-            branch.parts = [Branch(size, size) for size in sizes]
-            made += branch.parts
+            made += self._divided(branch, splitter, own)
         return made
+
+    def _divided(self, branch: Branch, splitter: Histograms, parts: Cuts) -> list[Branch]:
+        """A branch cut into these parts, which are its parts from now on."""
+        places = [splitter.place[part] for part in parts]
+        branch.column = self.table.quasi[int(splitter.column[parts[0][0]])].name
+        branch.bounds = tuple(int(each.min()) for each in places[1:])
+        sizes = [int(splitter.items.n[part].sum()) for part in parts]
+        branch.parts = [Branch(size, size) for size in sizes]
+        return branch.parts
+
+    def _proposed(self, splitter: Histograms, branches: list[Branch]) -> list[Cuts | None]:
+        """The split of each branch; where splits are compared by KL, the engine says what their parts span."""
+        numbers = [np.array([at]) for at in range(len(branches))]
+        if self.split != "kl":
+            return together(splitter, [splitter.propose(number) for number in numbers])
+        best: list[tuple[int, Cuts] | None] = [None for _ in branches]
+        ranked = together(splitter, [splitter.by_information(number) for number in numbers])
+        for a in range(len(self.table.quasi)):
+            cuts = {at: parts for at, found in enumerate(ranked) for _, b, parts in found if b == a}
+            for (at, parts), after in zip(cuts.items(), self._information(splitter, branches, cuts, a), strict=True):
+                own = splitter.own(numbers[at], a)
+                gain = gain_of(splitter.information(numbers[at]), after, int(splitter.items.n[own].sum()))
+                known = best[at]
+                if known is None or gain > known[0]:
+                    best[at] = gain, parts
+        return [None if found is None else found[1] for found in best]
+
+    def _information(
+        self, splitter: Histograms, branches: list[Branch], cuts: Mapping[int, Cuts], a: int
+    ) -> Iterator[float]:
+        """The information of the parts of these cuts of a column, added up for each cut."""
+        if not cuts:
+            return
+        tried = [part for at, parts in cuts.items() for part in self._divided(branches[at], splitter, parts)]
+        within, items = self.root.within(tried), splitter.items
+        for at in cuts:
+            branches[at].parts = []
+        asked = {b: column.name for b, column in enumerate(self.table.quasi) if b != a}
+        spread = {
+            b: self.table.elsewhere.count(self.nodes, of=[name], within=within, most=self.table.room)
+            for b, name in asked.items()
+        }
+        number = count()
+        for parts in cuts.values():
+            after = 0.0
+            for part, own in zip(parts, number, strict=False):
+                places = {b: _of_group(found, asked[b], own) for b, found in spread.items()}
+                places[a] = splitter.place[part], items.n[part]
+                people = added(items.value[part], items.n[part])
+                after += splitter.informed(people, [places[b] for b in range(len(self.table.quasi))])
+            yield after
 
     def _refused(self, what: str) -> InputError:
         return InputError(f"{what} takes more than memory holds", do=MORE)
@@ -156,7 +202,7 @@ class Trunk:
             found.append((group, own.nodes[column.name], value, own.rows))
         none = np.zeros((0, len(self.table.quasi)), dtype=np.int64)
         columns = columns_of(self.table, self.importance, none)
-        return Histograms(columns, found, self.whole, self.principles, self.split)
+        return Histograms(columns, found, self.whole, self.principles, split=self.split, similarity=self.similarity)
 
     # -- portions: parts of the table that fit, whatever is in them -------------------------------------------------
 
@@ -242,8 +288,8 @@ class Trunk:
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
         items = replace(own, value=value[own.value], whole=self.whole)
         number, _, checked = cut(
-            piece, items, self.principles, mode="strict", split=self.split, similarity="box", threads=threads,
-            importance=self.importance,
+            piece, items, self.principles, mode="strict", split=self.split, similarity=self.similarity,
+            threads=threads, importance=self.importance,
         )  # fmt: skip
         self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
@@ -290,6 +336,13 @@ class Trunk:
         return Grown(table, rank[group], len(rank), members, self.checked)
 
 
+def _of_group(found: Counted, name: str, group: int) -> tuple[Ints, Ints]:
+    """The nodes of a column in a group, and their rows."""
+    assert found.group is not None
+    low, high = np.searchsorted(found.group, [group, group + 1])
+    return found.nodes[name][low:high], found.rows[low:high]
+
+
 def _most_rows(column: Column) -> int:
     """How many rows have the most frequent value of a column of a table beyond memory."""
     assert column.value_rows is not None
@@ -331,43 +384,3 @@ def _with(column: Column, codes: NDArray[np.integer]) -> Column:
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
     known = column.value_rows if column.role == "quasi" else None
     return replace(column, codes=codes.astype(smallest), value_rows=known)
-
-
-class Histograms(Splitter):
-    """Splits groups of which only the histogram of each column is known: an item is a value of a column."""
-
-    def __init__(
-        self, columns: Columns, found: Sequence[tuple[Ints, Ints, Ints, Ints]], whole: Counts,
-        principles: tuple[Principle, ...], split: Split,
-    ) -> None:  # fmt: skip
-        _, self.place, value, rows = (np.concatenate(each) for each in zip(*found, strict=True))
-        items = Items(np.arange(len(rows)), value, rows, None, whole)
-        super().__init__(columns, items, principles, mode="strict", split=split)
-        sizes = [len(own) for own, *_ in found]
-        self.column = np.repeat(np.arange(len(found)), sizes)
-        self.begin = np.concatenate(([0], np.cumsum(sizes)))
-        self.groups = [own for own, *_ in found]  # sorted
-
-    def own(self, group: Ints, a: int) -> Ints:
-        """The items of a column that a group, given by its number, has."""
-        low, high = np.searchsorted(self.groups[a], [int(group[0]), int(group[0]) + 1]) + self.begin[a]
-        return np.arange(low, high)
-
-    def places(self, group: Ints, a: int) -> Ints:
-        """Where items stand in their column."""
-        return self.place[group]
-
-    def gains(self, group: Ints) -> list[tuple[Fraction | int, int]]:
-        """The columns in which a group has several values, the one with the largest gain first."""
-        gains: list[tuple[Fraction | int, int]] = []
-        for a in range(len(self.columns.tree)):
-            own = self.own(group, a)
-            places = self.place[own]
-            low, high = int(places.min()), int(places.max())
-            if low < high:
-                gains.append((self._gain(own, a, places, low, high), a))
-        return sorted(gains, key=lambda gain: (-gain[0], gain[1]))
-
-    def by_column(self, group: Ints, a: int) -> Proposal[Cuts | None]:
-        """The parts of the first allowable split of one column."""
-        return (yield from super().by_column(self.own(group, a), a))
