@@ -41,6 +41,7 @@ VALUES = {
     "search/lattice/compiled.py": "counts of lattice nodes; the compiled twin finds the same node as the generic one",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
+    "search/spilled.py": "counts of halves, whose groups are those of halves.py from the same draws (decision 103)",
     "search/splits.py": "the gain by KL, which is noted as a comparison",
     "search/items.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
     "search/trunk.py": "counts of parts, for the gate; its groups are those of the search in memory (decision 100)",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gc
+import math
+import os
 import sqlite3
 import stat
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from itertools import product
+from contextlib import closing, contextmanager, nullcontext
+from fractions import Fraction
+from itertools import permutations, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -31,9 +35,12 @@ from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, inst
 from jali.errors import InputError
 from jali.principles.base import principles_of
 from jali.principles.counts import Counts, Sensitive
+from jali.publish import partition as publishing
 from jali.search.lattice.costs import METRICS, Costing
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.portions import Portions, rows_lost
+from jali.search.spilled import Bits, Halving, Parts, Spill
+from jali.search.trunk import Trunk
 from jali.sources.engines.base import ROWS, Combinations, Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
@@ -194,8 +201,8 @@ def both(rows: list[Any], room: int, roles: Any) -> tuple[jali.Table, jali.Table
     return jali.table(frame, **roles), jali.table(frame, **roles, memory=for_combinations(room, columns))
 
 
-def same_release(found: Any, expected: Any) -> None:
-    """Two releases show the same rows, and say the same of them."""
+def same_release(found: Any, expected: Any, *, numbered: bool = True) -> None:
+    """Two releases show the same rows, and say the same of them; groups are `numbered` alike, and so their labels."""
     shown = [
         Counter(map(tuple, (row.values() for row in each.frame("arrow").to_pylist()))) for each in (found, expected)
     ]
@@ -205,7 +212,9 @@ def same_release(found: Any, expected: Any) -> None:
         second.counts, second.method, second.domain, second.notes
     )  # fmt: skip
     assert first.metrics == pytest.approx(second.metrics, abs=1e-9)
-    assert [column.to_dict() for column in found.columns] == [column.to_dict() for column in expected.columns]
+    for own, other in zip(found.columns, expected.columns, strict=True):
+        assert own.to_dict() == other.to_dict() or not numbered
+        assert sorted(map(str, own.labels.to_pylist())) == sorted(map(str, other.labels.to_pylist()))
 
 
 def outcome(work: Callable[[], Any], table: jali.Table) -> Any:
@@ -225,6 +234,7 @@ def outcome(work: Callable[[], Any], table: jali.Table) -> Any:
     st.fixed_dictionaries({
         "metric": st.sampled_from(["kl", "discernibility", "average", "height", "loss"]),
         "suppress": st.sampled_from([0.0, 0.1, 0.3]), "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from(["taxonomy", "taxonomy", "interval", "set", "pdf", {"zip": "set-exact"}]),
     }), st.tuples(st.booleans(), st.sampled_from(["declared", "present"]), st.booleans()),
 )  # fmt: skip
 def test_the_best_node_beyond_memory_is_that_in_memory(
@@ -270,6 +280,18 @@ def many(number: int = 400) -> list[Any]:
          ("flu", "cold", "gout")[random.integers(3)], int(random.integers(3)))
         for _ in range(number)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [
+    {"show": "pdf"}, {"show": "pdf", "towards": 0.5}, {"show": "set-exact", "suppress": 0.05}, {"show": "interval"},
+])  # fmt: skip
+@pytest.mark.parametrize("room", [120, 200])
+def test_a_small_budget_shows_groups_by_their_own_values(room: int, options: Any) -> None:
+    """The engine says which values each group has, and the release is the one of memory."""
+    held, large = both(many(), room, ROLES)
+    assert isinstance(large, LargeTable)
+    promises = [jali.KAnonymity(40), jali.EntropyDiversity(1.5)]
+    same_release(jali.generalize(large, promises, **options), jali.generalize(held, promises, **options))
 
 
 @pytest.mark.parametrize("metric", ["loss", "kl"])
@@ -453,13 +475,19 @@ CUT_BY: Any = {
 }
 
 
+CUTS: list[dict[str, Any]] = [
+    {"split": "range"}, {"split": "entropy"}, {"split": "kl"}, {"split": "kl", "similarity": "pdf"},
+]  # fmt: skip
+
+
 @examples(4)
 @given(
     st.lists(PEOPLE, min_size=8, max_size=60), st.integers(14, 40), st.sampled_from(PROMISES[:-1]),
     st.fixed_dictionaries({
-        "split": st.sampled_from(["range", "entropy"]), "importance": st.sampled_from([None, {"zip": 3}]),
-        "show": st.sampled_from([None, "taxonomy", "set", "pdf", "set-exact"]),
-    }), st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
+        "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from([None, "taxonomy", "interval", "set", "pdf", "set-exact"]),
+    }).flatmap(lambda own: st.sampled_from([own | each for each in CUTS])),
+    st.tuples(st.booleans(), st.sampled_from([ROLES, CUT_BY]), st.sampled_from(["declared", "present"])),
 )  # fmt: skip
 def test_the_partition_beyond_memory_is_that_in_memory(
     rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, Any, Any]
@@ -480,14 +508,193 @@ def test_the_partition_beyond_memory_is_that_in_memory(
         )
 
 
+@pytest.mark.parametrize("how", CUTS)
 @pytest.mark.parametrize("roles", [ROLES, CUT_BY])
 @pytest.mark.parametrize("room", [60, 90, 150])
-def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any) -> None:
+def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any, how: Any) -> None:
     """The engine cuts it until groups fit, and the release is the one of memory."""
     held, large = both(many(), room, roles)
     assert isinstance(large, LargeTable)
     promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
-    same_release(jali.partition(large, promises), jali.partition(held, promises))
+    same_release(jali.partition(large, promises, **how), jali.partition(held, promises, **how))
+
+
+# -- equal halves ---------------------------------------------------------------------------------------------------
+
+
+def listed(spilled: Halving, parts: Parts) -> list[tuple[int, ...]]:
+    """The codes of everybody in a part of the private file, in order."""
+    return [tuple(entry) for part in parts for entry in part.read().tolist()]
+
+
+@contextmanager
+def watched_draws() -> Iterator[list[list[tuple[int, ...]]]]:
+    """The people of each sample, by their codes, in the order of ties, as they are drawn meanwhile."""
+    found: list[list[tuple[int, ...]]] = []
+    turned = Halving.turned
+
+    def watched(own: Halving, portions: Any) -> Iterator[tuple[Parts, int]]:
+        for parts, depth in turned(own, portions):
+            found.append(listed(own, parts))
+            yield parts, depth
+
+    with patch.object(Halving, "turned", watched):
+        yield found
+
+
+def order_of(table: jali.Table, drawn: list[list[tuple[int, ...]]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The people of a table in memory in the order of people who were drawn, sample by sample."""
+    waiting: dict[tuple[int, ...], list[int]] = {}
+    for person, codes in enumerate(zip(*(c.codes.tolist() for c in table.one_by_one().columns), strict=True)):
+        waiting.setdefault(codes, []).append(person)
+    return np.array([waiting[codes].pop() for sample in drawn for codes in sample])
+
+
+@examples(4)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=60), st.integers(14, 40), st.sampled_from(PROMISES[3:-1]),
+    st.fixed_dictionaries({
+        "split": st.sampled_from(["area", "range"]), "importance": st.sampled_from([None, {"zip": 3}]),
+        "show": st.sampled_from([None, "taxonomy", "interval", "set", "pdf", "set-exact", "interval-exact"]),
+    }), st.tuples(st.booleans(), st.sampled_from(["ROLES", "CUT_BY"]), st.sampled_from(["declared", "present"])),
+)  # fmt: skip
+def test_equal_halves_beyond_memory_are_those_of_the_same_draws_in_memory(
+    rows: list[Any], room: int, promises: Any, options: Any, read_as: tuple[bool, str, Any]
+) -> None:
+    """Whoever is drawn, in whatever order: the same groups, shown in the same way, with the same figures and claim."""
+    other, roles, domain = read_as
+    held, large = both(rows, room, {"ROLES": ROLES, "CUT_BY": CUT_BY}[roles] | ({"other": ["ward"]} if other else {}))
+    if isinstance(large, LargeTable):
+        same_halves(held.with_domain(domain), large.with_domain(domain), promises, **options)
+
+
+def same_halves(held: jali.Table, large: jali.Table, promises: Any, **options: Any) -> None:
+    """Equal halves beyond memory are what memory makes of the same draws; or one line says what to change."""
+    with watched_draws() as drawn:
+        found = outcome(lambda: jali.partition(large, promises, transparent=True, **options), large)
+    if found is None:
+        return
+    order = order_of(held, drawn)
+    forced: Any = {"fresh_order": lambda rows: order, "open_order": lambda rows: order} if drawn else {}
+    with patch.multiple(publishing, **forced) if forced else nullcontext():
+        expected = outcome(lambda: jali.partition(held, promises, transparent=True, **options), held)
+    if isinstance(expected, str):
+        assert found == expected
+        return
+    same_release(found, expected, numbered=False)
+    assert found.transparent
+    assert found.search == expected.search
+
+
+@pytest.mark.parametrize("promise", [jali.EntropyDiversity(1.5), jali.FrequencyDiversity(2.5), jali.TCloseness(0.05)])
+@pytest.mark.parametrize("roles", [ROLES, CUT_BY, ROLES | {"other": ["ward"]}])
+@pytest.mark.parametrize("room", [20, 60, 150])
+def test_a_small_budget_halves_a_table_that_does_not_fit(room: int, roles: Any, promise: Any) -> None:
+    """Nodes beyond memory are cut, or are groups, as they are in memory."""
+    held, large = both(many(), room, roles)
+    assert isinstance(large, LargeTable)
+    same_halves(held, large, [jali.KAnonymity(3), promise])
+
+
+class Enumerated:
+    """Every outcome of random choices, each with its probability: `each` runs a function once for each of them."""
+
+    def __init__(self) -> None:
+        self.chosen: list[int] = []
+        self.of: list[int] = []
+        self.at = 0
+
+    def choose(self, many: int) -> int:
+        """One of so many, all equally likely."""
+        if self.at == len(self.chosen):
+            self.chosen.append(0)
+            self.of.append(many)
+        self.at += 1
+        return self.chosen[self.at - 1]
+
+    def order(self, many: int) -> Any:
+        """An order, all equally likely."""
+        left = list(range(many))
+        return np.array([left.pop(self.choose(len(left))) for _ in range(many)], dtype=np.int64)
+
+    def digits(self, many: int, bits: int) -> Any:
+        """Numbers of so many bits."""
+        return np.array([self.choose(1 << bits) for _ in range(many)], dtype=np.int64)
+
+    def each(self, work: Callable[[], Any]) -> Iterator[tuple[Any, Fraction]]:
+        """What the function gives, and with which probability, for every sequence of choices."""
+        while True:
+            self.at = 0
+            yield work(), Fraction(1, math.prod(self.of))
+            while self.chosen and self.chosen[-1] == self.of[-1] - 1:
+                self.chosen.pop()
+                self.of.pop()
+            if not self.chosen:
+                return
+            self.chosen[-1] += 1
+
+
+@pytest.mark.parametrize("values", ["aab", "aaa", "aba", "bab"])
+def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str) -> None:
+    """Counted out: given the samples' histograms, members of samples and orders of ties are uniform and independent."""
+    frame = pl.DataFrame({"id": [0, 1, 2], "ill": list(values)}).lazy()
+    large = jali.table(frame, quasi={"id": jali.bands(2)}, sensitive=["ill"], memory=3 * (BYTES + EACH))
+    assert isinstance(large, LargeTable)
+    assert large.room == 2
+    bits = Enumerated()
+    trunk = Trunk(large, (jali.KAnonymity(1),), split="range", importance=None, on_step=lambda done, total: None)
+    halving = Halving(trunk, "area", Bits(bits.order, bits.order, bits.digits))
+    portions = trunk.portions()
+    likely: Counter[Any] = Counter()
+    for found, share in bits.each(lambda: tuple(tuple(listed(halving, p)) for p, _ in halving.turned(portions))):
+        likely[found] += share
+    assert [int(sample.histogram.sum()) for sample in halving.samples] == [2, 1]
+    plan = [Counter({v: n for v, n in enumerate(sample.histogram.tolist()) if n}) for sample in halving.samples]
+    codes = [(i, sorted(set(values)).index(value)) for i, value in enumerate(values)]
+    possible = [
+        (order[:2], order[2:]) for order in permutations(codes)
+        if [Counter(v for _, v in part) for part in (order[:2], order[2:])] == plan
+    ]  # fmt: skip
+    assert likely == {each: Fraction(1, len(possible)) for each in possible}
+
+
+def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no name while it is there, not even for its owner, and it is closed when the work fails."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made: list[Spill] = []
+    start = Spill.__init__
+
+    def watched(own: Spill, kind: Any) -> None:
+        start(own, kind)
+        made.append(own)
+
+    monkeypatch.setattr(Spill, "__init__", watched)
+    _, large = both(many(), 60, ROLES)
+    seen: list[Any] = []
+
+    def step(done: int, total: int) -> None:
+        seen.extend((os.fstat(each._file.fileno()), os.listdir(tmp_path)) for each in made if not each._file.closed)
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True, on_step=step)
+    assert seen
+    for status, names in seen:
+        assert status.st_nlink == 0
+        assert not status.st_mode & 0o077
+        assert names == []
+    assert all(each._file.closed for each in made)
+
+
+def test_a_disk_without_room_is_said_before_people_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line."""
+    monkeypatch.setattr("jali.core.files.shutil.disk_usage", lambda place: SimpleNamespace(free=10))
+    _, large = both(many(), 60, ROLES)
+    with pytest.raises(InputError, match="not enough room"):
+        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True)
 
 
 def test_what_needs_every_combination_says_so_in_one_line() -> None:
@@ -497,8 +704,7 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
     refused: list[Callable[[Any], Any]] = [
         lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
-        lambda t: jali.partition(t, k, split="kl"), lambda t: jali.partition(t, e, transparent=True),
-        lambda t: jali.partition(t, k, suppress=0.1), lambda t: jali.generalize(t, k, show="pdf"),
+        lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
         lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
         jali.audit,

@@ -179,6 +179,16 @@ class LargeTable(Table):
             what = "columns that are published as they are have more combinations than memory holds"
             raise InputError(what, do=f"leave out some of them ({names}), or give more memory") from None
 
+    def values_at(self, levels: Sequence[int], name: str) -> Counted:
+        """The combinations of quasi-identifiers at these levels, but one of them value by value; InputError if many."""
+        pairs = zip(self.quasi, levels, strict=True)
+        nodes = {column.name: self._nodes(column, None if column.name == name else level) for column, level in pairs}
+        try:
+            return self.elsewhere.count(nodes, most=self.room)
+        except TooManyError:
+            what = f'the values of "{name}" in each group are more than memory holds'
+            raise InputError(what, do=f'show it as "taxonomy", or {MORE}') from None
+
     def sizes_at(self, levels: Sequence[int]) -> Sizes:
         """How many combinations of the quasi-identifiers have how many rows at these levels."""
         pairs = zip(self.quasi, levels, strict=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine
+from jali.core.arrays import Bools, Ints, combine, found_among
 from jali.core.progress import Step, watched
 from jali.encoding.ends import Grid
 from jali.encoding.large import LargeTable
@@ -41,25 +42,53 @@ from jali.search.common import Partition
 from jali.search.lattice.costs import Costing, Costs, Metric, Nodes
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.tally import Roller
+from jali.search.trunk import Trunk
 
 WEIGHT_DIGITS = 6
 
 
+class Beyond(NamedTuple):
+    """A table beyond memory, of which a lattice node is published."""
+
+    table: LargeTable
+    step: Step
+
+    def values(self, coarse: Table, partition: Partition, name: str) -> tuple[Ints, Ints, Ints]:
+        """The values of a column in each group: codes, their groups, and their rows; `coarse` was counted for them."""
+        maps = {column: self.table.hierarchy(column).maps[level] for column, level in partition.levels.items()}
+        f, widths = coarse.frequencies, [int(nodes.max()) + 1 for nodes in maps.values()]
+        known = [nodes[codes] for nodes, codes in zip(maps.values(), f.columns, strict=True)]
+        _, first = combine([*zip(known, widths, strict=True)], f.combinations)
+        found = self.table.values_at([*partition.levels.values()], name)
+        asked = [maps[c][own] if c == name else own for c, own in found.nodes.items()]
+        place = found_among([nodes[first] for nodes in known], asked, widths, len(first) + len(found.rows))
+        return found.nodes[name], partition.group[first][place], found.rows
+
+    def pieces(self, principles: tuple[Principle, ...]) -> Iterator[Table]:
+        """The rows of the table, some at a time."""
+        trunk = Trunk(self.table, principles, split="range", importance=None, on_step=self.step)
+        return trunk.pieces(trunk.portions(), other=False)
+
+
 def publish(
     table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any],
-    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None,
+    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None, beyond: Beyond | None = None,
 ) -> Generalized:  # fmt: skip
-    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`."""
+    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`.
+
+    `beyond` is the table whose levels these are, where its own values are not held.
+    """
     held = table.distinct()
     combination = held.frequencies.row_combination
     hidden = partition.hidden[combination] if partition.suppressed else None
     shows = shows or {}
+    values_of = partial(beyond.values, table, partition) if beyond else (lambda name: None)
     made = [
         publish_exact(column)
         if column.role != "quasi"
         else publish_quasi(column, partition.levels[column.name], hidden)
         if shows.get(column.name, "taxonomy") == "taxonomy"
-        else shown_by_group(held, column, partition, shows[column.name], shift)
+        else shown_by_group(held, column, partition, shows[column.name], shift=shift, values=values_of(column.name))
         for column in held.columns
     ]
     suppressed = _suppressed(table, partition)
@@ -82,7 +111,8 @@ def publish(
     if any(column.generalized_by_group for column in made):
         from jali.measures.holder import holder_costs
 
-        costs = vars(holder_costs(release, table, table.domain))
+        pieces = None if beyond is None else beyond.pieces(principles)
+        costs = vars(holder_costs(release, table, table.domain, pieces=pieces))
         told = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
         release.manifest = replace(release.manifest, metrics=told)
     release.verify()
@@ -201,14 +231,12 @@ def generalize(
     require_table("generalize", table, large=True)
     required = principles_of(principles)
     budget = budget_of(suppress)
-    large = table if isinstance(table, LargeTable) else None
-    require_publishable(table if large is None else large.at_roots())
+    require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
-    if large is not None and set(shows.values()) != {"taxonomy"}:
-        raise large.refused('generalize with show other than "taxonomy"')
     shift = shift_of(shows, towards, start)
     table, named = naming_values(table, shows, grid, promised_people(required))
+    large = table if isinstance(table, LargeTable) else None
     method: dict[str, Any] = {
         "name": "generalize", "metric": metric, "suppress": str(suppress), "levels_given": levels is not None,
     }  # fmt: skip
@@ -232,7 +260,8 @@ def generalize(
     if set(shows.values()) != {"taxonomy"}:
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
-    release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift)
+    told: Any = {"shows": shows, "shift": shift, "beyond": None if large is None else Beyond(large, step)}
+    release = publish(table, lattice.partition(node, hidden), required, method, **told)
     release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
     return release
 

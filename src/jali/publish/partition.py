@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -33,7 +33,7 @@ from jali.publish.checks import (
 from jali.publish.generalize import ALIKE, manifest_of, mean_weight, one_of_each
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.column import publish_exact
-from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
+from jali.releases.display import Members, Show, ends_alone, naming_values, publish_groups, shows_of
 from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Requirement
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
@@ -44,7 +44,8 @@ from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.mondrian import Boxes, mondrian, require_cuts
 from jali.search.peeling import Search
 from jali.search.recode import Recoding, recode_groups, standouts
-from jali.search.trunk import Grown, Trunk
+from jali.search.spilled import Bits, Halving
+from jali.search.trunk import Branch, Grown, Trunk
 
 Kind = TypeVar("Kind", bound=Partitioned)
 
@@ -104,9 +105,11 @@ class _Beyond(NamedTuple):
     grown: Grown
     pieces: Callable[[], Iterable[Table]]
 
-    def members(self, records: Ints) -> list[Members]:
-        """Who is in each group, for each quasi-identifier."""
-        return [Members(codes, group, self.grown.groups, records, rows) for codes, group, rows in self.grown.members]
+    def members(self, records: Ints) -> Iterator[Members]:
+        """Who is in each group, for each quasi-identifier in turn."""
+        for kept in self.grown.members:
+            codes, group, rows = (array.astype(np.int64) for array in kept)
+            yield Members(codes, group, self.grown.groups, records, rows)
 
 
 def _members(table: Table, group: Ints, groups: int) -> list[Members]:
@@ -191,7 +194,7 @@ def partition(
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
-        _require_beyond(table, required, mode, share, by if not halves else "halves")
+        _require_beyond(table, required, mode, share)
     require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
@@ -207,33 +210,42 @@ def partition(
         method |= halved_claim(one_row=one_row) if halves else claim(method, required, one_row=one_row)
     asked = _Asked(table, required, method, shows, shift)
     with watched("partitioning", on_step) as step:
+        if isinstance(table, LargeTable):
+            ends = {c.name: order for c in table.quasi if (order := ends_alone(table, c, shows[c.name])) is not None}
+            told: Any = {"split": "range" if halves else by, "importance": weights, "on_step": step, "ends": ends}
+            told |= {"similarity": similarity}
+            trunk = Trunk(table, required, **told)
+            return _halved_beyond(asked, trunk, by) if halves else _cut_beyond(asked, trunk, threads)
         if halves:
             return _halved(asked, by, weights, step)
-        if isinstance(table, LargeTable):
-            return _cut_beyond(
-                asked, table, Trunk(table, required, split=by, importance=weights, on_step=step), threads
-            )
         options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
         cut = partial(mondrian, table, required, **options, on_step=step)
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
 
 
-def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction, by: str) -> None:
+def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction) -> None:
     """Raise InputError for what cannot be found from histograms."""
-    if by == "halves":
-        raise table.refused("a transparent partition")
     for wrong, what in (
-        (mode != "strict", f'partition with mode = "{mode}"'), (by == "kl", 'partition with split = "kl"'),
+        (mode != "strict", f'partition with mode = "{mode}"'),
         (bool(share), "partition with suppress"), (any(p.scope == "table" for p in required), "partition under Safety"),
     ):  # fmt: skip
         if wrong:
             raise table.refused(what)
 
 
-def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | None) -> Partitioned:
+def _cut_beyond(asked: _Asked, trunk: Trunk, threads: int | None) -> Partitioned:
     """The release of a table beyond memory: its engine cuts groups until they fit."""
     branches = trunk.grow()
-    grown = trunk.finish(branches, threads)
+    return _of_grown(asked, trunk, trunk.finish(branches, threads), branches)
+
+
+def _halved_beyond(asked: _Asked, trunk: Trunk, by: By) -> Partitioned:
+    """The release of equal halves of a table beyond memory, whose people pass through a private file."""
+    portions = trunk.portions()
+    return _of_grown(asked, trunk, Halving(trunk, by, Bits(fresh_order, open_order)).grown(portions), portions)
+
+
+def _of_grown(asked: _Asked, trunk: Trunk, grown: Grown, branches: Sequence[Branch]) -> Partitioned:
     beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False))
     found = asked._replace(table=grown.table)
     return found.release(Partitioned, grown.group, grown.groups, grown.checked, divided=True, beyond=beyond)

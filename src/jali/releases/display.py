@@ -24,7 +24,7 @@ from jali.releases.facts import Bounds
 from jali.releases.group_facts import GroupFacts, IntervalFacts, NodeFacts, SetFacts
 from jali.releases.pdf import MISSING, Shift, bases, group_weights, levels_of, pdf_facts, tallies
 from jali.search.common import Partition
-from jali.search.items import under_taxonomy
+from jali.search.items import places_of, under_taxonomy
 
 Show = Literal["taxonomy", "interval", "set", "pdf", "interval-exact", "set-exact"]
 SHOWS: tuple[Show, ...] = get_args(Show)
@@ -104,6 +104,16 @@ class Members(NamedTuple):
     groups: int
     records: Ints  # (records,) their groups
     rows: Ints | None = None  # (members,) how many rows each stands for; one where that is not said
+
+
+def ends_alone(table: Table, column: Column, show: Show) -> Ints | None:
+    """The rank of each code, where the members of a group of lowest and highest rank, and whether a value is missing,
+    say all that is shown of the group; None where every value counts."""
+    if show == "taxonomy" and under_taxonomy(column):
+        return places_of(table)[column.name]
+    if show in ("interval", "interval-exact"):
+        return np.argsort(_in_order(column)[1])
+    return None
 
 
 def publish_groups(
@@ -375,10 +385,17 @@ def _with_hidden(shown: Published, hidden: NDArray[np.bool_]) -> Published:
     return replace(shown, labels=labels, held=compact(codes, len(labels))[0], cover=cover, facts=facts, cover_root=root)
 
 
-def shown_by_group(table: Table, column: Column, partition: Partition, show: Show, shift: Shift | None) -> Published:
-    """A quasi-identifier as each group's own values allow; suppressed rows show *."""
-    group = partition.group[table.frequencies.row_combination]
+def shown_by_group(
+    table: Table, column: Column, partition: Partition, show: Show, *, shift: Shift | None,
+    values: tuple[Ints, Ints, Ints] | None = None,
+) -> Published:  # fmt: skip
+    """A quasi-identifier as each group's own values allow; suppressed rows show *.
+
+    `values` are codes, their groups and their rows, where the records of the table have no values of their own.
+    """
     groups = partition.groups - partition.suppressed
-    group = np.where(group < groups, group, -1)
-    members = Members(column.codes.astype(np.int64), group, groups, group, table.multiplicity)
+    record = partition.group[table.frequencies.row_combination]
+    codes, group, rows = values or (column.codes.astype(np.int64), record, table.multiplicity)
+    group, record = (np.where(each < groups, each, -1) for each in (group, record))
+    members = Members(codes, group, groups, record, rows)
     return publish_groups(column, members, show, shift=shift, level=partition.levels[column.name])

@@ -114,7 +114,8 @@ def _candidates(left: Ints, least: int) -> Iterator[Sample]:
 def _fits(sample: Sample, left: Ints, principles: tuple[Principle, ...], whole: Counts) -> bool:
     """Whether the people of the sample keep every promise, and so do the others, if there are any."""
     others = left - sample.histogram
-    return _holds(sample.histogram, principles, whole) and (not others.any() or _holds(others, principles, whole))
+    both = np.stack([sample.histogram, others])
+    return all_hold(both[both.any(axis=1)], principles, whole)
 
 
 def _in_proportion(histogram: Ints, size: int) -> Ints:
@@ -127,11 +128,11 @@ def _in_proportion(histogram: Ints, size: int) -> Ints:
     return taken
 
 
-def _holds(histogram: Ints, principles: tuple[Principle, ...], whole: Counts) -> bool:
-    value = np.flatnonzero(histogram)
-    zero = np.zeros(len(value), dtype=np.int64)
-    counts = Counts(1, zero, value, histogram[value], whole.sensitive, whole.joint, None, whole)
-    return bool(hold(principles, counts).all())
+def all_hold(people: Ints, principles: tuple[Principle, ...], whole: Counts) -> bool:
+    """Whether groups keep every promise, whose people have each value: (groups, values)."""
+    group, value = np.nonzero(people)
+    n, judged = people[group, value], whole.joint
+    return bool(hold(principles, Counts(len(people), group, value, n, whole.sensitive, judged, None, whole)).all())
 
 
 def halve(
@@ -150,18 +151,14 @@ def halve(
     histogram = np.bincount(people.value, minlength=len(people.whole.joint)).astype(np.int64)
     samples = samples_of(histogram, least, principles, people.whole)
     in_turn = people.in_order(ties)  # then people of a node who follow each other lie near each other
-    if compiled is None:
-        from jali.kernels.halves import cut_equally
-
-        compiled = ready(cut_equally, "equal halves", little=len(people.value) <= kernels.FEW)
-    cut = (_compiled_cut if compiled else _plain_cut)(columns, in_turn.combination, by, sorting)
+    cut = cut_of(columns, in_turn.combination, by, sorting=sorting, compiled=compiled)
     group = np.empty(len(people.value), dtype=np.int64)
     groups = checked = done = 0
     rank = np.empty_like(ties)
     rank[ties] = np.arange(len(ties))
     for members, sample in zip(_draw(people.value, samples, drawn), samples, strict=True):
         node = np.sort(rank[members].astype(np.int32))
-        for leaves, judged in _leaves(in_turn, principles, node, sample.depth, cut):
+        for leaves, judged in leaves_of(in_turn, principles, node, sample.depth, cut):
             number, size = leaves.shape
             group[leaves] = np.arange(groups, groups + number)[:, None]
             groups, checked, done = groups + number, checked + judged, done + number * size
@@ -193,18 +190,14 @@ def halve_counted(
     histogram = counted(records.value, multiplicity, many)
     samples = samples_of(histogram, least, principles, records.whole)
     row, people = seated_row(records.value, multiplicity, np.arange(many), order_of), int(histogram.sum())
-    if compiled is None:
-        from jali.kernels.halves import cut_equally
-
-        compiled = ready(cut_equally, "equal halves", little=people <= kernels.FEW)
-    cut = (_compiled_cut if compiled else _plain_cut)(columns, records.combination, by, sorting)
+    cut = cut_of(columns, records.combination, by, sorting=sorting, compiled=compiled, people=people)
     member, sizes, done = np.empty(people, dtype=np.int32), list[NDArray[np.integer]](), 0
     begin = np.cumsum(histogram) - histogram
     for sample in samples:
         drawn = np.concatenate([row[b : b + n] for b, n in zip(begin, sample.histogram, strict=True)])
         begin += sample.histogram
         drawn = drawn[turn_of(len(drawn))]
-        for leaves, _ in _leaves(records, principles, drawn, sample.depth, cut):
+        for leaves, _ in leaves_of(records, principles, drawn, sample.depth, cut):
             number, size = leaves.shape
             member[done : done + number * size] = leaves.reshape(-1)
             sizes.append(np.full(number, size, dtype=np.int32))
@@ -225,7 +218,7 @@ def _draw(value: Ints, samples: Sequence[Sample], drawn: Ints) -> list[Ints]:
     )
 
 
-def _leaves(
+def leaves_of(
     people: People, principles: tuple[Principle, ...], members: NDArray[np.int32], depth: int, cut: Cut
 ) -> Iterator[tuple[NDArray[np.int32], int]]:
     """The leaves of one sample, (leaves, people) at a time, and how many cuts were judged for them.
@@ -247,6 +240,20 @@ def _leaves(
     yield nodes, 0
 
 
+def cut_of(
+    columns: Columns, combination: Ints, by: By, *, sorting: bool = False, compiled: bool | None = None,
+    people: int | None = None,
+) -> Cut:  # fmt: skip
+    """What cuts nodes of people, or of records, with these combinations; compiled where it is worth it."""
+    if compiled is None:
+        from jali.kernels.halves import cut_equally
+
+        compiled = ready(
+            cut_equally, "equal halves", little=(len(combination) if people is None else people) <= kernels.FEW
+        )
+    return (_compiled_cut if compiled else _plain_cut)(columns, combination, by, sorting)
+
+
 def _plain_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cut:
     """Cuts nodes of one size each into equal halves: the twin of the compiled kernel."""
 
@@ -257,12 +264,9 @@ def _plain_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cu
         for a in range(len(columns.tree)):
             place = columns.place[a][combination[nodes]].astype(np.int64)
             order = np.argsort(place, axis=1, kind="stable")
-            low, last, first, high = (np.take_along_axis(place, order, 1)[:, [0, size // 2 - 1, size // 2, -1]]).T
-            whole, lower, upper = (_span(columns, a, x, y) for x, y in ((low, high), (low, last), (first, high)))
-            part = (whole - 1) / max(int(columns.width[a]) - 1, 1)
-            gain = part if by == "range" else 2 * np.log(whole) - (np.log(lower) + np.log(upper))
-            gain = np.floor(gain * (columns.weights[a] / ONE) * DIGITS + 0.5).astype(np.int64)
-            better = (gain > best) & (low < high)
+            ends = np.take_along_axis(place, order, 1)[:, [0, size // 2 - 1, size // 2, -1]].T
+            gain = gains_of(columns, a, by, list(ends))
+            better = gain > best
             best[better] = gain[better]
             kept = order[better]
             if not sorting:  # the order of ties
@@ -271,6 +275,18 @@ def _plain_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cu
         return halves.reshape(2 * number, size // 2), best < 0
 
     return cut
+
+
+def gains_of(columns: Columns, a: int, by: By, ends: Sequence[Ints]) -> Ints:
+    """What cuts of a column gain, to nine digits; -1 where all have the same value.
+
+    `ends` are the lowest and highest places of the lower halves and those of the upper ones: (nodes,) each.
+    """
+    low, last, first, high = ends
+    whole, lower, upper = (_span(columns, a, x, y) for x, y in ((low, high), (low, last), (first, high)))
+    part = (whole - 1) / max(int(columns.width[a]) - 1, 1)
+    gain = part if by == "range" else 2 * np.log(whole) - (np.log(lower) + np.log(upper))
+    return np.where(low < high, np.floor(gain * (columns.weights[a] / ONE) * DIGITS + 0.5).astype(np.int64), -1)
 
 
 def _compiled_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cut:

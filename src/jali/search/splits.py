@@ -7,7 +7,7 @@ which of them hold, and returns the split it has found or None. The rules are th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from math import floor, log
@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from jali.core.arrays import ONE, Bools, Ints, owners
+from jali.core.arrays import ONE, Bools, Floats, Ints, added, owners
 from jali.kernels import CUTS, DIGITS
 from jali.principles.base import Principle, least_people
 from jali.principles.counts import Counts
@@ -94,11 +94,12 @@ class Splitter:
             return part if self.columns.importance is None else floor(weight * float(part) * DIGITS + 0.5)
         if self.by == "kl":
             return 0  # known only once the split is
-        return floor(weight * self.entropy(group, places) * DIGITS + 0.5)
+        return floor(weight * self.entropy(places, self.items.n[group]) * DIGITS + 0.5)
 
-    def entropy(self, group: Ints, places: Ints) -> float:
-        """How uncertain the values of a group are in a column, in nats."""
-        heft = np.bincount(places - places.min(), weights=self.items.n[group])
+    @staticmethod
+    def entropy(places: Ints, people: Ints) -> float:
+        """How uncertain the values of people are in a column, in nats."""
+        heft = np.bincount(places - places.min(), weights=people)
         share = heft[heft > 0] / heft.sum()
         return -float(share @ np.log(share))
 
@@ -119,13 +120,18 @@ class Splitter:
 
     def information(self, group: Ints) -> float:
         """Σ n log(n / area) over the joint values of a group; by distributions, log area is the sum of entropies."""
-        n = np.bincount(self.items.value[group], weights=self.items.n[group])
+        n = self.items.n[group]
+        spread = [(self.places(group, a), n) for a in range(len(self.columns.tree))]
+        return self.informed(added(self.items.value[group], n), spread)
+
+    def informed(self, n: Floats, spread: Iterable[tuple[Ints, Ints]]) -> float:
+        """The same of people who have each joint value, and of each column places and the people who stand there."""
         n = n[n > 0]
         area = 0.0
-        for a in range(len(self.columns.tree)):
-            places, weight = self.places(group, a), int(self.columns.weights[a]) / ONE
+        for a, (places, people) in enumerate(spread):
+            weight = int(self.columns.weights[a]) / ONE
             if self.similarity == "pdf":
-                area += weight * self.entropy(group, places)
+                area += weight * self.entropy(places, people)
             else:
                 area += weight * log(self.span(a, int(places.min()), int(places.max())))
         return float(n @ np.log(n)) - float(n.sum()) * area
@@ -203,9 +209,69 @@ class Splitter:
             parts = yield from self.by_column(group, a)
             if parts:
                 after = sum(self.information(part) for part in parts)
-                gain = floor((after - before) / float(self.items.n[group].sum()) * DIGITS + 0.5)
-                found.append((gain, a, parts))
+                found.append((gain_of(before, after, int(self.items.n[group].sum())), a, parts))
         return sorted(found, key=lambda split: (-split[0], split[1]))
+
+
+class Histograms(Splitter):
+    """Splits groups of which only the histogram of each column is known: an item is a value of a column."""
+
+    def __init__(
+        self, columns: Columns, found: Sequence[tuple[Ints, Ints, Ints, Ints]], whole: Counts,
+        principles: tuple[Principle, ...], *, split: Split, similarity: Similarity,
+    ) -> None:  # fmt: skip
+        _, self.place, value, rows = (np.concatenate(each) for each in zip(*found, strict=True))
+        items = Items(np.arange(len(rows)), value, rows, None, whole)
+        super().__init__(columns, items, principles, mode="strict", split=split, similarity=similarity)
+        sizes = [len(own) for own, *_ in found]
+        self.column = np.repeat(np.arange(len(found)), sizes)
+        self.begin = np.concatenate(([0], np.cumsum(sizes)))
+        self.groups = [own for own, *_ in found]  # sorted
+
+    def own(self, group: Ints, a: int) -> Ints:
+        """The items of a column that a group, given by its number, has."""
+        low, high = np.searchsorted(self.groups[a], [int(group[0]), int(group[0]) + 1]) + self.begin[a]
+        return np.arange(low, high)
+
+    def places(self, group: Ints, a: int) -> Ints:
+        """Where items stand in their column."""
+        return self.place[group]
+
+    def gains(self, group: Ints) -> list[tuple[Fraction | int, int]]:
+        """The columns in which a group has several values, the one with the largest gain first."""
+        gains: list[tuple[Fraction | int, int]] = []
+        for a in range(len(self.columns.tree)):
+            own = self.own(group, a)
+            places = self.place[own]
+            low, high = int(places.min()), int(places.max())
+            if low < high:
+                gains.append((self._gain(own, a, places, low, high), a))
+        return sorted(gains, key=lambda gain: (-gain[0], gain[1]))
+
+    def information(self, group: Ints) -> float:
+        """That of a group, given by its number."""
+        own = [self.own(group, a) for a in range(len(self.columns.tree))]
+        people = added(self.items.value[own[0]], self.items.n[own[0]])
+        return self.informed(people, [(self.place[each], self.items.n[each]) for each in own])
+
+    def by_information(self, group: Ints) -> Proposal[list[tuple[int, int, Parts]]]:
+        """The allowable split of each column; what they gain is not known here."""
+        compare("splits of a group by kl")
+        found = []
+        for _, a in self.gains(group):
+            parts = yield from self.by_column(group, a)
+            if parts:
+                found.append((0, a, parts))
+        return found
+
+    def by_column(self, group: Ints, a: int) -> Proposal[Parts | None]:
+        """The parts of the first allowable split of one column."""
+        return (yield from super().by_column(self.own(group, a), a))
+
+
+def gain_of(before: float, after: float, people: int) -> int:
+    """What a split gains in information a person, to nine digits."""
+    return floor((after - before) / float(people) * DIGITS + 0.5)
 
 
 def grow(splitter: Splitter, group: Ints, finished: Callable[[Ints], None]) -> None:

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from itertools import count
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted
+from jali.core.arrays import Bools, Ints, added, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
-from jali.encoding.large import MORE, Cut, LargeTable, TooManyError
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, TooManyError
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, distinct_pairs
 from jali.search.common import require_feasible
-from jali.search.items import Columns, Items, Split, columns_of, items_of, places_of
+from jali.search.items import Similarity, Split, columns_of, items_of, places_of
 from jali.search.mondrian import cut
+from jali.search.splits import Histograms, gain_of, together
 from jali.search.splits import Parts as Cuts
-from jali.search.splits import Proposal, Splitter, together
 
 
 @dataclass(eq=False)
@@ -57,8 +60,16 @@ class Grown:
     table: Table  # a record for each group and combination of the columns that are published as they are
     group: Ints  # (records,)
     groups: int
-    members: tuple[tuple[Ints, Ints, Ints], ...]  # of each quasi-identifier: codes, their group, and their rows
+    members: tuple[Kept, ...]  # of each quasi-identifier
     checked: int
+
+
+class Kept(NamedTuple):
+    """Values that the groups have in a column, in narrow arrays."""
+
+    codes: NDArray[np.integer]  # (members,)
+    group: NDArray[np.integer]  # (members,)
+    rows: NDArray[np.integer]  # (members,)
 
 
 class Trunk:
@@ -66,10 +77,11 @@ class Trunk:
 
     def __init__(
         self, table: LargeTable, principles: tuple[Principle, ...], *, split: Split, importance: Ints | None,
-        on_step: Step,
+        on_step: Step, similarity: Similarity = "box", ends: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:  # fmt: skip
+        """`ends` has the order of the codes of columns of which a group shows the lowest and the highest value only."""
         self.table, self.principles, self.split, self.importance = table, principles, split, importance
-        self.on_step = on_step
+        self.on_step, self.similarity, self.ends = on_step, similarity, ends
         root = table.at_roots(other=False).frequencies
         self.whole: Counts = root.whole
         self._joint = {tuple(codes): number for number, codes in enumerate(root.joint.tolist())}
@@ -111,24 +123,70 @@ class Trunk:
         """The parts of these branches; where their histograms do not fit, of some and then of the others."""
         try:
             splitter = self._histograms(branches)
+            parts = self._proposed(splitter, branches)
         except TooManyError:
             if len(branches) == 1:
                 raise self._refused("the histograms of a group") from None
             half = len(branches) // 2
             return self._cut(branches[:half]) + self._cut(branches[half:])
-        parts = together(splitter, [splitter.propose(np.array([at])) for at in range(len(branches))])
         self.checked += splitter.checked
         made: list[Branch] = []
         for branch, own in zip(branches, parts, strict=True):
             if own is None:
                 raise self._refused("a group that cannot be cut any further")
-            places = [splitter.place[part] for part in own]
-            branch.column = self.table.quasi[int(splitter.column[own[0][0]])].name
-            branch.bounds = tuple(int(each.min()) for each in places[1:])
-            sizes = [int(splitter.items.n[part].sum()) for part in own]
-            branch.parts = [Branch(size, size) for size in sizes]
-            made += branch.parts
+            made += self._divided(branch, splitter, own)
         return made
+
+    def _divided(self, branch: Branch, splitter: Histograms, parts: Cuts) -> list[Branch]:
+        """A branch cut into these parts, which are its parts from now on."""
+        places = [splitter.place[part] for part in parts]
+        branch.column = self.table.quasi[int(splitter.column[parts[0][0]])].name
+        branch.bounds = tuple(int(each.min()) for each in places[1:])
+        sizes = [int(splitter.items.n[part].sum()) for part in parts]
+        branch.parts = [Branch(size, size) for size in sizes]
+        return branch.parts
+
+    def _proposed(self, splitter: Histograms, branches: list[Branch]) -> list[Cuts | None]:
+        """The split of each branch; where splits are compared by KL, the engine says what their parts span."""
+        numbers = [np.array([at]) for at in range(len(branches))]
+        if self.split != "kl":
+            return together(splitter, [splitter.propose(number) for number in numbers])
+        best: list[tuple[int, Cuts] | None] = [None for _ in branches]
+        ranked = together(splitter, [splitter.by_information(number) for number in numbers])
+        for a in range(len(self.table.quasi)):
+            cuts = {at: parts for at, found in enumerate(ranked) for _, b, parts in found if b == a}
+            for (at, parts), after in zip(cuts.items(), self._information(splitter, branches, cuts, a), strict=True):
+                own = splitter.own(numbers[at], a)
+                gain = gain_of(splitter.information(numbers[at]), after, int(splitter.items.n[own].sum()))
+                known = best[at]
+                if known is None or gain > known[0]:
+                    best[at] = gain, parts
+        return [None if found is None else found[1] for found in best]
+
+    def _information(
+        self, splitter: Histograms, branches: list[Branch], cuts: Mapping[int, Cuts], a: int
+    ) -> Iterator[float]:
+        """The information of the parts of these cuts of a column, added up for each cut."""
+        if not cuts:
+            return
+        tried = [part for at, parts in cuts.items() for part in self._divided(branches[at], splitter, parts)]
+        within, items = self.root.within(tried), splitter.items
+        for at in cuts:
+            branches[at].parts = []
+        asked = {b: column.name for b, column in enumerate(self.table.quasi) if b != a}
+        spread = {
+            b: self.table.elsewhere.count(self.nodes, of=[name], within=within, most=self.table.room)
+            for b, name in asked.items()
+        }
+        number = count()
+        for parts in cuts.values():
+            after = 0.0
+            for part, own in zip(parts, number, strict=False):
+                places = {b: _of_group(found, asked[b], own) for b, found in spread.items()}
+                places[a] = splitter.place[part], items.n[part]
+                people = added(items.value[part], items.n[part])
+                after += splitter.informed(people, [places[b] for b in range(len(self.table.quasi))])
+            yield after
 
     def _refused(self, what: str) -> InputError:
         return InputError(f"{what} takes more than memory holds", do=MORE)
@@ -144,7 +202,44 @@ class Trunk:
             found.append((group, own.nodes[column.name], value, own.rows))
         none = np.zeros((0, len(self.table.quasi)), dtype=np.int64)
         columns = columns_of(self.table, self.importance, none)
-        return Histograms(columns, found, self.whole, self.principles, self.split)
+        return Histograms(columns, found, self.whole, self.principles, split=self.split, similarity=self.similarity)
+
+    # -- portions: parts of the table that fit, whatever is in them -------------------------------------------------
+
+    def portions(self) -> list[Branch]:
+        """The whole table cut into parts that fit: between values of a column, and within a frequent value by the next.
+
+        No promise is asked, and no sensitive value unless all quasi-identifiers of a part are the same.
+        """
+        room, ready, large = self.table.room, [], [self.root]
+        for column in sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))):
+            parts: list[Branch] = []
+            for some in steps(len(large), len(column.values), max(room, len(column.values))):
+                parts += self._portioned(large[some], column.name)
+            ready += [part for part in parts if part.rows <= room]
+            large = [part for part in parts if part.rows > room]
+        for branch in large:
+            branch.combinations = 1
+        self._measure(ready)
+        return ready + large
+
+    def _portioned(self, branches: Sequence[Branch], name: str) -> list[Branch]:
+        """These branches cut between values of a column, so that each part fits or has one value of it."""
+        found = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
+        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
+        made: list[Branch] = []
+        for number, branch in enumerate(branches):
+            own = group == number
+            sizes, begin = [0], []
+            for place, rows in zip(found.nodes[name][own].tolist(), found.rows[own].tolist(), strict=True):
+                if sizes[-1] and sizes[-1] + rows > self.table.room:
+                    sizes.append(0)
+                    begin.append(place)
+                sizes[-1] += rows
+            if begin:
+                branch.column, branch.bounds, branch.parts = name, tuple(begin), [Branch(size, size) for size in sizes]
+            made += branch.parts or [branch]
+        return made
 
     # -- groups that fit --------------------------------------------------------------------------------------
 
@@ -171,108 +266,121 @@ class Trunk:
 
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
         """Cut every branch to the end, and keep of each group what is published of it."""
-        kept: list[_Finished] = []
+        kept: list[Finished] = []
+        first: list[Ints] = []
         done = 0
         for piece in self.pieces(branches, other=True):
-            kept.append(self._finished(piece, threads, sum(each.groups for each in kept)))
+            group, combination = self._cut_piece(piece, threads)
+            found = self.finished({c.name: c.codes for c in piece.columns}, group, piece.multiplicity)
+            kept.append(found)
+            first.append(combination)
             done += piece.rows
             self.on_step(done, self.table.rows)
-        first = np.concatenate([each.first for each in kept])
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.lexsort(first.T[::-1])] = np.arange(len(first))  # groups are numbered by their first combination
-        members = tuple(
-            (np.concatenate(codes), rank[np.concatenate(group)], np.concatenate(rows))
-            for codes, group, rows in (
-                zip(*(each.members[a] for each in kept), strict=True) for a in range(len(self.table.quasi))
-            )
-        )
-        codes = {c.name: np.concatenate([each.codes[c.name] for each in kept]) for c in self.table.columns}
-        made = [_with(column, codes[column.name]) for column in self.table.columns]
-        table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
-        return Grown(table, rank[np.concatenate([each.group for each in kept])], len(first), members, self.checked)
+        codes = np.concatenate(first)
+        rank = np.empty(len(codes), dtype=np.int64)
+        rank[np.lexsort(codes.T[::-1])] = np.arange(len(codes))  # groups are numbered by their first combination
+        return self.grown(kept, rank)
 
-    def _finished(self, piece: Table, threads: int | None, before: int) -> _Finished:
+    def _cut_piece(self, piece: Table, threads: int | None) -> tuple[Ints, Ints]:
+        """The group of each record of a piece, and the codes of the first combination of each group."""
         f = piece.frequencies
         own = items_of(piece, "strict")
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
         items = replace(own, value=value[own.value], whole=self.whole)
-        number, groups, checked = cut(
-            piece, items, self.principles, mode="strict", split=self.split, similarity="box", threads=threads,
-            importance=self.importance,
+        number, _, checked = cut(
+            piece, items, self.principles, mode="strict", split=self.split, similarity=self.similarity,
+            threads=threads, importance=self.importance,
         )  # fmt: skip
         self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
         group[items.combination] = number
+        return group[f.row_combination], f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+
+    def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
+        """What is kept of rows, given by the codes of each column, whose groups were found."""
         members = []
-        for code in f.codes.astype(np.int64).T:
-            owner, each, rows = distinct_pairs(group, code, f.sizes)
-            members.append((each, owner + before, rows))
-        exact = [column for column in piece.columns if column.role != "quasi"]
-        keys = [(group[f.row_combination], groups), *((c.codes, len(c.values)) for c in exact)]
-        record, one = combine(keys, piece.records)
-        first = np.unique(group, return_index=True)[1]
-        return _Finished(
-            groups, f.codes[first].astype(np.int64), tuple(members),
-            {column.name: column.codes[one].astype(np.int64) for column in piece.columns},
-            counted(record, piece.multiplicity), group[f.row_combination][one] + before,
+        for column in self.table.quasi:
+            order = self.ends.get(column.name)
+            code = codes[column.name].astype(np.int64)
+            owner, each, many = distinct_pairs(group, code if order is None else order[code], rows)
+            if order is not None:
+                told = _ends(owner, each, int(order[-1]))
+                owner, each, many = owner[told], np.argsort(order)[each[told]], many[told]
+            members.append(Kept(*(narrowed(array) for array in (each, owner, many))))
+        exact = [column for column in self.table.columns if column.role != "quasi"]
+        groups = int(group.max()) + 1
+        keys = [(group, groups), *((codes[c.name], len(c.values)) for c in exact)]
+        record, one = combine(keys, len(group))
+        return Finished(
+            groups, tuple(members), {name: own[one] for name, own in codes.items()}, counted(record, rows),
+            narrowed(group[one]),
         )  # fmt: skip
 
+    def grown(self, kept: Sequence[Finished], number: Ints | None = None) -> Grown:
+        """The groups of all parts of the table, one part after the other, or as they are numbered."""
+        begin = starts([each.groups for each in kept])
+        rank, placed = np.arange(begin[-1]) if number is None else number, [*zip(kept, begin, strict=False)]
+        members = tuple(
+            Kept(
+                np.concatenate([each.members[a].codes for each in kept]),
+                narrowed(
+                    rank[np.concatenate([each.members[a].group + at for each, at in zip(kept, begin, strict=False)])]
+                ),
+                np.concatenate([each.members[a].rows for each in kept]),
+            )
+            for a in range(len(self.table.quasi))
+        )
+        made = [_with(c, np.concatenate([each.codes[c.name] for each in kept])) for c in self.table.columns]
+        table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
+        group = np.concatenate([each.group + at for each, at in placed])
+        return Grown(table, rank[group], len(rank), members, self.checked)
 
-@dataclass(frozen=True, eq=False)
-class _Finished:
-    """What is kept of a piece of the table whose groups were found."""
+
+def _of_group(found: Counted, name: str, group: int) -> tuple[Ints, Ints]:
+    """The nodes of a column in a group, and their rows."""
+    assert found.group is not None
+    low, high = np.searchsorted(found.group, [group, group + 1])
+    return found.nodes[name][low:high], found.rows[low:high]
+
+
+def _most_rows(column: Column) -> int:
+    """How many rows have the most frequent value of a column of a table beyond memory."""
+    assert column.value_rows is not None
+    return int(column.value_rows.max())
+
+
+def _ends(owner: Ints, place: Ints, missing: int) -> Bools:
+    """Which of these sorted pairs are the lowest and the highest of their owner, or the last before a missing value."""
+    fresh = owner[1:] != owner[:-1]
+    last = np.append(fresh, True)
+    before = np.append(last[1:] & ~fresh & (place[1:] == missing), False)
+    ends: Bools = np.append(True, fresh) | last | before
+    return ends
+
+
+class Finished(NamedTuple):
+    """What is kept of a part of the table whose groups were found."""
 
     groups: int
-    first: Ints  # (groups, columns) codes of the first combination of each
-    members: tuple[tuple[Ints, Ints, Ints], ...]
-    codes: Mapping[str, Ints]  # (records,) of each column
+    members: tuple[Kept, ...]  # of each quasi-identifier
+    codes: Mapping[str, NDArray[np.integer]]  # (records,) of each column
     rows: Ints  # (records,)
-    group: Ints  # (records,)
+    group: NDArray[np.integer]  # (records,)
 
 
-def _with(column: Column, codes: Ints) -> Column:
+def joined(parts: Sequence[Finished]) -> Finished:
+    """The same of parts that have the same groups."""
+    members = tuple(
+        Kept(*map(np.concatenate, zip(*each, strict=True))) for each in zip(*(p.members for p in parts), strict=True)
+    )
+    codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
+    rows, group = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "group"))
+    return Finished(parts[0].groups, members, codes, rows, group)
+
+
+def _with(column: Column, codes: NDArray[np.integer]) -> Column:
     """The column with these codes."""
     many = len(column.values)
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
     known = column.value_rows if column.role == "quasi" else None
     return replace(column, codes=codes.astype(smallest), value_rows=known)
-
-
-class Histograms(Splitter):
-    """Splits groups of which only the histogram of each column is known: an item is a value of a column."""
-
-    def __init__(
-        self, columns: Columns, found: Sequence[tuple[Ints, Ints, Ints, Ints]], whole: Counts,
-        principles: tuple[Principle, ...], split: Split,
-    ) -> None:  # fmt: skip
-        _, self.place, value, rows = (np.concatenate(each) for each in zip(*found, strict=True))
-        items = Items(np.arange(len(rows)), value, rows, None, whole)
-        super().__init__(columns, items, principles, mode="strict", split=split)
-        sizes = [len(own) for own, *_ in found]
-        self.column = np.repeat(np.arange(len(found)), sizes)
-        self.begin = np.concatenate(([0], np.cumsum(sizes)))
-        self.groups = [own for own, *_ in found]  # sorted
-
-    def own(self, group: Ints, a: int) -> Ints:
-        """The items of a column that a group, given by its number, has."""
-        low, high = np.searchsorted(self.groups[a], [int(group[0]), int(group[0]) + 1]) + self.begin[a]
-        return np.arange(low, high)
-
-    def places(self, group: Ints, a: int) -> Ints:
-        """Where items stand in their column."""
-        return self.place[group]
-
-    def gains(self, group: Ints) -> list[tuple[Fraction | int, int]]:
-        """The columns in which a group has several values, the one with the largest gain first."""
-        gains: list[tuple[Fraction | int, int]] = []
-        for a in range(len(self.columns.tree)):
-            own = self.own(group, a)
-            places = self.place[own]
-            low, high = int(places.min()), int(places.max())
-            if low < high:
-                gains.append((self._gain(own, a, places, low, high), a))
-        return sorted(gains, key=lambda gain: (-gain[0], gain[1]))
-
-    def by_column(self, group: Ints, a: int) -> Proposal[Cuts | None]:
-        """The parts of the first allowable split of one column."""
-        return (yield from super().by_column(self.own(group, a), a))

@@ -1,0 +1,284 @@
+"""Equal halves of a table beyond memory: its people lie in a private file, which is read and written in order.
+
+The engine sends the table once, in portions that fit. Everybody becomes an entry of the file: the codes of all columns.
+
+1. Each entry goes to one of 2^b buckets, by b random bits, and a bucket is put into a random order when it is read.
+   That is sorting by independent uniform numbers whose first digits are the bucket: every order of everybody is equally
+   likely. Of each value those who come first are drawn into the first sample, as in memory.
+2. The people of a sample are put into a second random order in the same way, which is that of ties.
+3. A node that does not fit is read for the histogram of each column, and again to write its halves, each in the order
+   in which it was read: so those who come first of people with the median value go to the lower half, as in memory. A
+   node that fits is finished by the search in memory.
+
+So the groups are a function of two random orders, and it is that of `halve`; decision 103 has the details. The file has
+no name: nobody else can open it, and it is gone when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jali.core.arrays import Ints, counted, sorted_by, starts, steps
+from jali.core.files import require_space
+from jali.search.batches import smallest
+from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
+from jali.search.items import columns_of
+from jali.search.trunk import Branch, Finished, Grown, Trunk, joined
+
+Entries = NDArray[np.void]
+"""People, each with the codes of all columns: fields c0, c1, … in the order of the table."""
+
+
+def fresh_digits(many: int, bits: int) -> Ints:
+    """Numbers below 2^bits, at most 32 of these, from the system's own randomness: (many,)."""
+    drawn = np.frombuffer(secrets.token_bytes(4 * many), dtype=np.uint32)
+    return (drawn & np.uint32((1 << bits) - 1)).astype(np.int64)
+
+
+class Bits(NamedTuple):
+    """Where random orders come from."""
+
+    order_of: Callable[[int], Ints]  # of those who are drawn into samples: must stay unknown
+    turn_of: Callable[[int], Ints]  # of ties, which an attacker may know
+    digits_of: Callable[[int, int], Ints] = fresh_digits  # how many, and of how many bits
+
+
+class Spill:
+    """Entries in a file without a name: a part that was written is read whole."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self.kind, self._end = kind, 0
+        self._file = tempfile.TemporaryFile(prefix="jali-", buffering=0)  # noqa: SIM115  closed by close()
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the disk back."""
+        self._file.close()
+
+    def put(self, entries: Entries) -> Part:
+        """Write entries after those that are there."""
+        part = Part(self, self._end, len(entries))
+        self._file.seek(self._end)
+        left = memoryview(np.ascontiguousarray(entries).view(np.uint8).data)
+        while left:
+            left = left[self._file.write(left) :]
+        self._end += part.many * self.kind.itemsize
+        return part
+
+    def get(self, begin: int, many: int) -> Entries:
+        """The entries that begin there."""
+        found = np.empty(many, dtype=self.kind)
+        left = memoryview(found.view(np.uint8).data)
+        self._file.seek(begin)
+        while left:
+            read = self._file.readinto(left)
+            assert read
+            left = left[read:]
+        return found
+
+
+class Part(NamedTuple):
+    """Entries that were written at once."""
+
+    spill: Spill
+    begin: int
+    many: int
+
+    def read(self) -> Entries:
+        """What was written."""
+        return self.spill.get(self.begin, self.many)
+
+
+Parts = list[Part]  # of a bucket, or of a node in the order of ties
+
+
+class Buckets:
+    """Entries of a file by the number of a bucket; of each bucket in the order in which they came."""
+
+    def __init__(self, spill: Spill, many: int) -> None:
+        self.spill = spill
+        self.parts: list[Parts] = [[] for _ in range(many)]
+
+    def add(self, entries: Entries, bucket: Ints) -> None:
+        """Write entries, each into its bucket."""
+        order, start = sorted_by(bucket.astype(smallest(len(self.parts))), len(self.parts))
+        taken = entries[order]
+        for at in np.flatnonzero(np.diff(start)).tolist():
+            self.parts[at].append(self.spill.put(taken[start[at] : start[at + 1]]))
+
+    def all(self, at: int) -> Entries:
+        """A whole bucket."""
+        none = np.empty(0, dtype=self.spill.kind)
+        return np.concatenate([none, *(part.read() for part in self.parts[at])])
+
+
+class Halving:
+    """The equal halves of one table beyond memory."""
+
+    def __init__(self, trunk: Trunk, by: By, bits: Bits) -> None:
+        self.trunk, self.table, self.by, self.bits = trunk, trunk.table, by, bits
+        self.room = self.table.room  # of people too
+        self.kind = np.dtype([(f"c{at}", smallest(len(c.values))) for at, c in enumerate(self.table.columns)])
+        self.columns = columns_of(self.table, trunk.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
+        whole, least = trunk.whole, max(1, *(p.least_size() for p in trunk.principles))
+        self.histogram = counted(whole.value, whole.n, len(whole.joint))
+        self.samples = samples_of(self.histogram, least, trunk.principles, whole)
+        self.done = 0
+
+    def grown(self, portions: Sequence[Branch]) -> Grown:
+        """The groups of everybody; `portions` are the whole table."""
+        require_space(Path(tempfile.gettempdir()), 3 * self.table.rows * self.kind.itemsize)
+        return self.trunk.grown([part for node, left in self.turned(portions) for part in self._halved([node], left)])
+
+    def codes(self, entries: Entries) -> dict[str, NDArray[np.integer]]:
+        """The codes of each column."""
+        return {column.name: entries[f"c{at}"] for at, column in enumerate(self.table.columns)}
+
+    def _values(self, entries: Entries) -> Ints:
+        codes = self.codes(entries)
+        own = [codes[column.name].astype(np.int64) for column in self.table.sensitive]
+        return self.trunk.joint(own, len(entries))
+
+    # -- who is drawn into which sample, and the order of ties ------------------------------------------------------
+
+    def turned(self, portions: Sequence[Branch]) -> Iterator[tuple[Parts, int]]:
+        """The people of each sample in a random order, and how often they may be halved."""
+        digits = np.array([self._digits(int(sample.histogram.sum())) for sample in self.samples])
+        first = starts(1 << digits)
+        with Spill(self.kind) as place:
+            drawn = Buckets(place, int(first[-1]))
+            for sample, entries in self._drawn(portions):
+                some = self.bits.digits_of(len(entries), int(digits.max()))
+                drawn.add(entries, first[sample] + (some & ((1 << digits) - 1)[sample]))
+            for at, own in enumerate(self.samples):
+                with Spill(self.kind) as turned:
+                    buckets = (drawn.all(bucket) for bucket in range(first[at], first[at + 1]))
+                    yield [turned.put(each[self.bits.turn_of(len(each))]) for each in buckets], own.depth
+
+    def _digits(self, many: int) -> int:
+        """The bits that divide so many people into buckets that fit."""
+        return (max(many - 1, 0) // self.room).bit_length()
+
+    def _drawn(self, portions: Sequence[Branch]) -> Iterator[tuple[Ints, Entries]]:
+        """Everybody in a random order, some at a time, and the sample of each: of each value the first ones first."""
+        many = np.stack([sample.histogram for sample in self.samples], axis=1)  # (values, samples)
+        begin = starts(self.histogram)[:-1]
+        upto, seen = (begin[:, None] + np.cumsum(many, axis=1)).ravel(), begin.copy()
+        bits = self._digits(self.table.rows)
+        with Spill(self.kind) as place:
+            everybody = Buckets(place, 1 << bits)
+            for entries in self._everybody(portions):
+                everybody.add(entries, self.bits.digits_of(len(entries), bits))
+            for bucket in range(1 << bits):
+                entries = everybody.all(bucket)
+                entries = entries[self.bits.order_of(len(entries))]
+                value = self._values(entries)
+                order, start = sorted_by(value, len(begin))
+                turn = np.empty(len(value), dtype=np.int64)
+                turn[order] = np.arange(len(value)) - start[value[order]]
+                sample = np.searchsorted(upto, seen[value] + turn, side="right") - value * len(self.samples)
+                seen += np.diff(start)
+                yield sample, entries
+
+    def _everybody(self, portions: Sequence[Branch]) -> Iterator[Entries]:
+        """An entry for each row of the table, portion by portion."""
+        for piece in self.trunk.pieces(portions, other=True):
+            assert piece.multiplicity is not None
+            upto = np.cumsum(piece.multiplicity)
+            for some in steps(int(upto[-1]), 1, self.room):
+                record = np.searchsorted(upto, np.arange(some.start, some.stop), side="right")
+                entries = np.empty(len(record), dtype=self.kind)
+                for at, column in enumerate(piece.columns):
+                    entries[f"c{at}"] = column.codes[record]
+                yield entries
+
+    # -- the tree of a sample ---------------------------------------------------------------------------------------
+
+    def _halved(self, nodes: list[Parts], left: int) -> Iterator[Finished]:
+        """What is kept of the groups of these nodes, of one size, which may be halved so often."""
+        following: list[Parts] = []
+        with Spill(self.kind) as below:
+            for node in nodes:
+                many = sum(part.many for part in node)
+                halves = self._cut(node, many, below) if left and many > self.room else None
+                if halves is not None:
+                    following += halves
+                    continue
+                yield self._finished(node, left) if many <= self.room else self._leaf(node)
+                self.done += many
+                self.trunk.on_step(self.done, self.table.rows)
+            nodes[0][0].spill.close()  # its people are in halves, or in groups
+            if following:
+                yield from self._halved(following, left - 1)
+
+    def _cut(self, node: Parts, many: int, below: Spill) -> list[Parts] | None:
+        """The halves of a node; None where they break a promise, or all people have one combination."""
+        self.trunk.checked += 1
+        found = self._column(node, many)
+        if found is None:
+            return None
+        name, place, middle, equal = found
+        halves, people = Buckets(below, 2), np.zeros((2, len(self.histogram)), dtype=np.int64)
+        for part in node:
+            entries = part.read()
+            key, value = place[self.codes(entries)[name]], self._values(entries)
+            upper = key >= middle
+            tied = np.flatnonzero(key == middle)[:equal]
+            upper[tied], equal = False, equal - len(tied)
+            halves.add(entries, upper.astype(np.int64))
+            people += np.bincount(value + len(self.histogram) * upper, minlength=people.size).reshape(people.shape)
+        return halves.parts if all_hold(people, self.trunk.principles, self.trunk.whole) else None
+
+    def _column(self, node: Parts, many: int) -> tuple[str, Ints, int, int] | None:
+        """The column that a node is cut along, the place of each of its codes, the median, and who of it goes down."""
+        names = [column.name for column in self.table.quasi]
+        places = [self.trunk.places[name] for name in names]
+        people = [np.zeros(len(place), dtype=np.int64) for place in places]
+        for part in node:
+            codes = self.codes(part.read())
+            for a, place in enumerate(places):
+                people[a] += np.bincount(place[codes[names[a]]], minlength=len(place))
+        best, found = -1, None
+        for a, own in enumerate(people):
+            upto, there = np.cumsum(own), np.flatnonzero(own)
+            last, first = np.searchsorted(upto, [many // 2, many // 2 + 1])
+            ends = [np.array([each]) for each in (there[0], last, first, there[-1])]
+            gain = int(gains_of(self.columns, a, self.by, ends)[0])
+            if gain > best:
+                best, found = gain, (names[a], places[a], int(last), many // 2 - int(upto[last] - own[last]))
+        return found
+
+    def _finished(self, node: Parts, depth: int) -> Finished:
+        """What is kept of the groups of a node that fits."""
+        entries = np.concatenate([part.read() for part in node])
+        codes, many = self.codes(entries), np.arange(len(entries))
+        own = np.stack([codes[column.name] for column in self.table.quasi], axis=1).astype(np.int64)
+        columns = columns_of(self.table, self.trunk.importance, own)
+        people = People(many, self._values(entries), self.trunk.whole)
+        cut = cut_of(columns, many, self.by)
+        group, groups = np.empty(len(entries), dtype=np.int64), 0
+        for leaves, judged in leaves_of(people, self.trunk.principles, many.astype(np.int32), depth, cut):
+            group[leaves] = np.arange(groups, groups + len(leaves))[:, None]
+            groups, self.trunk.checked = groups + len(leaves), self.trunk.checked + judged
+        return self.trunk.finished(codes, group, None)
+
+    def _leaf(self, node: Parts) -> Finished:
+        """What is kept of a node that is one group."""
+        kept = []
+        for part in node:
+            codes = self.codes(part.read())
+            kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
+        return joined(kept)
