@@ -191,8 +191,11 @@ def rows_by_line(
             raise
 
     with ThreadPoolExecutor(len(workers)) as pool:
-        for done in [pool.submit(work, worker) for worker in workers]:
-            done.result()
+        try:
+            for done in [pool.submit(work, worker) for worker in workers]:
+                done.result()
+        finally:
+            stopped.set()  # also where somebody interrupts
     try:
         known = [_known([worker.values(at) for worker in workers]) for at in range(len(wanted))]
     except pa.ArrowInvalid:  # letters of another encoding
