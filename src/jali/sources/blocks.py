@@ -191,13 +191,19 @@ def rows_by_line(
             raise
 
     with ThreadPoolExecutor(len(workers)) as pool:
-        for done in [pool.submit(work, worker) for worker in workers]:
-            done.result()
+        try:
+            for done in [pool.submit(work, worker) for worker in workers]:
+                done.result()
+        finally:
+            stopped.set()  # also where somebody interrupts
     try:
         known = [_known([worker.values(at) for worker in workers]) for at in range(len(wanted))]
     except pa.ArrowInvalid:  # letters of another encoding
         raise NotByLine from None
-    if count and sum(worker.rows for worker in workers) >= distinct.MANY:
+    rows = sum(worker.rows for worker in workers)
+    if rows == 0:
+        raise NotByLine
+    if count and rows >= distinct.MANY:
         found = _counted(workers, known, wanted)
         return {name: found.table[name] for name in wanted}, found.rows
     return _held(workers, known, wanted), None
