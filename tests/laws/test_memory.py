@@ -496,6 +496,23 @@ def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
     assert all(each._file.closed for each in made)
 
 
+@pytest.mark.parametrize("added", [True, False])
+def test_rows_that_are_added_or_gone_while_people_are_drawn_are_noticed(
+    added: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples were planned for the people who were counted first."""
+    _, large = both(many(), 60, ROLES)
+    pieces = Trunk.pieces
+
+    def changed(own: Trunk, branches: Any, *, other: bool) -> Iterator[jali.Table]:
+        found = [*pieces(own, branches, other=other)]
+        yield from [*found, found[0]] if added else found[1:]
+
+    monkeypatch.setattr(Trunk, "pieces", changed)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True)
+
+
 def test_a_disk_without_room_is_said_before_people_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line."""
     monkeypatch.setattr("jali.core.files.shutil.disk_usage", lambda place: SimpleNamespace(free=10))
