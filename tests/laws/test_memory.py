@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from fractions import Fraction
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +31,7 @@ from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, inst
 from jali.errors import InputError
 from jali.publish import partition as publishing
 from jali.search.spilled import Bits, Halving, Parts, Spill
-from jali.search.trunk import Trunk
+from jali.search.trunk import Branch, Trunk
 from jali.sources.engines.base import Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
@@ -441,17 +441,29 @@ class Enumerated:
             self.chosen[-1] += 1
 
 
-@pytest.mark.parametrize("values", ["aab", "aaa", "aba", "bab"])
-def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str) -> None:
-    """Counted out: given the samples' histograms, members of samples and orders of ties are uniform and independent."""
+def three(values: str, promise: jali.KAnonymity, bits: Enumerated) -> tuple[Halving, list[Branch]]:
+    """The halving of three people, of whom two fit into memory."""
     frame = pl.DataFrame({"id": [0, 1, 2], "ill": list(values)}).lazy()
     large = jali.table(frame, quasi={"id": jali.bands(2)}, sensitive=["ill"], memory=3 * (BYTES + EACH))
     assert isinstance(large, LargeTable)
     assert large.room == 2
+    trunk = Trunk(large, (promise,), split="range", importance=None, on_step=lambda done, total: None)
+    return Halving(trunk, "area", Bits(bits.order, bits.order, bits.digits)), trunk.portions()
+
+
+def test_a_group_beyond_memory_is_whole_wherever_its_people_were_written() -> None:
+    """Three people who are one group, all in one bucket or in two."""
     bits = Enumerated()
-    trunk = Trunk(large, (jali.KAnonymity(1),), split="range", importance=None, on_step=lambda done, total: None)
-    halving = Halving(trunk, "area", Bits(bits.order, bits.order, bits.digits))
-    portions = trunk.portions()
+    halving, portions = three("aab", jali.KAnonymity(2), bits)
+    for grown, _ in islice(bits.each(lambda: halving.grown(portions)), 50):
+        assert (grown.groups, grown.table.rows) == (1, 3)
+
+
+@pytest.mark.parametrize("values", ["aab", "aaa", "aba", "bab"])
+def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str) -> None:
+    """Counted out: given the samples' histograms, members of samples and orders of ties are uniform and independent."""
+    bits = Enumerated()
+    halving, portions = three(values, jali.KAnonymity(1), bits)
     likely: Counter[Any] = Counter()
     for found, share in bits.each(lambda: tuple(tuple(listed(halving, p)) for p, _ in halving.turned(portions))):
         likely[found] += share

@@ -286,6 +286,8 @@ class Halving:
         """What is kept of a node that is one group."""
         kept = []
         for part in node:
+            if not part.many:  # a bucket that nobody was drawn into
+                continue
             codes = self.codes(part.read())
             kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
         return joined(kept)
