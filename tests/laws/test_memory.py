@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,7 @@ from jali.search.lattice.costs import METRICS, Costing
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.portions import Portions, rows_lost
 from jali.search.spilled import Bits, Halving, Parts, Spill
-from jali.search.trunk import Trunk
+from jali.search.trunk import Branch, Trunk
 from jali.sources.engines.base import ROWS, Combinations, Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
@@ -634,17 +634,29 @@ class Enumerated:
             self.chosen[-1] += 1
 
 
-@pytest.mark.parametrize("values", ["aab", "aaa", "aba", "bab"])
-def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str) -> None:
-    """Counted out: given the samples' histograms, members of samples and orders of ties are uniform and independent."""
+def three(values: str, promise: jali.KAnonymity, bits: Enumerated) -> tuple[Halving, list[Branch]]:
+    """The halving of three people, of whom two fit into memory."""
     frame = pl.DataFrame({"id": [0, 1, 2], "ill": list(values)}).lazy()
     large = jali.table(frame, quasi={"id": jali.bands(2)}, sensitive=["ill"], memory=3 * (BYTES + EACH))
     assert isinstance(large, LargeTable)
     assert large.room == 2
+    trunk = Trunk(large, (promise,), split="range", importance=None, on_step=lambda done, total: None)
+    return Halving(trunk, "area", Bits(bits.order, bits.order, bits.digits)), trunk.portions()
+
+
+def test_a_group_beyond_memory_is_whole_wherever_its_people_were_written() -> None:
+    """Three people who are one group, all in one bucket or in two."""
     bits = Enumerated()
-    trunk = Trunk(large, (jali.KAnonymity(1),), split="range", importance=None, on_step=lambda done, total: None)
-    halving = Halving(trunk, "area", Bits(bits.order, bits.order, bits.digits))
-    portions = trunk.portions()
+    halving, portions = three("aab", jali.KAnonymity(2), bits)
+    for grown, _ in islice(bits.each(lambda: halving.grown(portions)), 50):
+        assert (grown.groups, grown.table.rows) == (1, 3)
+
+
+@pytest.mark.parametrize("values", ["aab", "aaa", "aba", "bab"])
+def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str) -> None:
+    """Counted out: given the samples' histograms, members of samples and orders of ties are uniform and independent."""
+    bits = Enumerated()
+    halving, portions = three(values, jali.KAnonymity(1), bits)
     likely: Counter[Any] = Counter()
     for found, share in bits.each(lambda: tuple(tuple(listed(halving, p)) for p, _ in halving.turned(portions))):
         likely[found] += share
@@ -687,6 +699,23 @@ def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
         assert not status.st_mode & 0o077
         assert names == []
     assert all(each._file.closed for each in made)
+
+
+@pytest.mark.parametrize("added", [True, False])
+def test_rows_that_are_added_or_gone_while_people_are_drawn_are_noticed(
+    added: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samples were planned for the people who were counted first."""
+    _, large = both(many(), 60, ROLES)
+    pieces = Trunk.pieces
+
+    def changed(own: Trunk, branches: Any, *, other: bool) -> Iterator[jali.Table]:
+        found = [*pieces(own, branches, other=other)]
+        yield from [*found, found[0]] if added else found[1:]
+
+    monkeypatch.setattr(Trunk, "pieces", changed)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True)
 
 
 def test_a_disk_without_room_is_said_before_people_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

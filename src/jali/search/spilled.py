@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted, sorted_by, starts, steps
 from jali.core.files import require_space
+from jali.errors import InputError
 from jali.search.batches import smallest
 from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
 from jali.search.items import columns_of
@@ -39,6 +40,8 @@ Entries = NDArray[np.void]
 
 def fresh_digits(many: int, bits: int) -> Ints:
     """Numbers below 2^bits, at most 32 of these, from the system's own randomness: (many,)."""
+    if bits == 0:
+        return np.zeros(many, dtype=np.int64)
     drawn = np.frombuffer(secrets.token_bytes(4 * many), dtype=np.uint32)
     return (drawn & np.uint32((1 << bits) - 1)).astype(np.int64)
 
@@ -175,7 +178,7 @@ class Halving:
     def _drawn(self, portions: Sequence[Branch]) -> Iterator[tuple[Ints, Entries]]:
         """Everybody in a random order, some at a time, and the sample of each: of each value the first ones first."""
         many = np.stack([sample.histogram for sample in self.samples], axis=1)  # (values, samples)
-        begin = starts(self.histogram)[:-1]
+        begin, end = starts(self.histogram)[:-1], starts(self.histogram)[1:]
         upto, seen = (begin[:, None] + np.cumsum(many, axis=1)).ravel(), begin.copy()
         bits = self._digits(self.table.rows)
         with Spill(self.kind) as place:
@@ -189,9 +192,13 @@ class Halving:
                 order, start = sorted_by(value, len(begin))
                 turn = np.empty(len(value), dtype=np.int64)
                 turn[order] = np.arange(len(value)) - start[value[order]]
-                sample = np.searchsorted(upto, seen[value] + turn, side="right") - value * len(self.samples)
+                turn += seen[value]
                 seen += np.diff(start)
-                yield sample, entries
+                if bool((seen > end).any()):
+                    raise _changed()
+                yield np.searchsorted(upto, turn, side="right") - value * len(self.samples), entries
+        if bool((seen < end).any()):
+            raise _changed()
 
     def _everybody(self, portions: Sequence[Branch]) -> Iterator[Entries]:
         """An entry for each row of the table, portion by portion."""
@@ -279,6 +286,12 @@ class Halving:
         """What is kept of a node that is one group."""
         kept = []
         for part in node:
+            if not part.many:  # a bucket that nobody was drawn into
+                continue
             codes = self.codes(part.read())
             kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
         return joined(kept)
+
+
+def _changed() -> InputError:
+    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
