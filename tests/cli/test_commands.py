@@ -423,6 +423,21 @@ def test_hierarchy_draws_a_tree(ward: Any) -> None:
     assert "--counts goes with --tree" in refused.stderr
 
 
+def test_a_hierarchy_of_a_table_beyond_memory_has_the_same_counts(ward: Any) -> None:
+    """Its values and their rows are known, though its combinations do not fit; the frontier needs all of them."""
+    tree = ("hierarchy", "job.toml", "nationality", "--tree", "--counts")
+    held = ward.jali(*tree)
+    pq.write_table(pacsv.read_csv(ward / "patients.csv"), ward / "patients.parquet")
+    ward.edit("job.toml", "patients.csv", "patients.parquet")
+    beyond = ward.jali(*tree, "--memory", "2000")
+    assert beyond.exit_code == 0
+    assert beyond.stdout == held.stdout
+    ward.edit("job.toml", 'output = "out"', 'output = "out"\nmemory = 2000')
+    refused = ward.jali("frontier", "job.toml")
+    assert refused.exit_code == 2
+    assert "needs every distinct combination at once" in refused.stderr
+
+
 def test_publish_says_where_numbers_may_be_codes(ward: Any) -> None:
     """Chosen intervals are named, and columns that look like codes."""
     ward.edit("job.toml", 'zip = "mask"\nage = { bands = [5, 10, 20], low = 0, high = 119 }', "zip = true\nage = true")

@@ -187,10 +187,13 @@ def _row(node: Node) -> list[str]:
 @click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to; by default stdout.")
 @click.option("--tree", is_flag=True, help="Print the hierarchy as a tree; with -o the file is written too.")
 @click.option("--counts", is_flag=True, help="With --tree: how many rows each node has.")
+@shared.memory_option
 @shared.overwrite_option
 @shared.quiet_option
 @shared.show_values_option
-def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts: bool, overwrite: bool) -> None:
+def hierarchy(
+    *, job: Path, column: str, output: Path | None, tree: bool, counts: bool, memory: str | None, overwrite: bool
+) -> None:
     """Write the hierarchy of a column as CSV, or show it as a tree.
 
     COLUMN is a quasi-identifier of the job. The form is that of ARX: a row per value, a column per level, no header.
@@ -200,7 +203,7 @@ def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts
     from jali.core.formats import has_formula
     from jali.encoding.hierarchy import hierarchy_text
 
-    loaded = shared.load_job(job)
+    loaded = shared.load_job(job, memory=memory)
     if output is not None:
         shared.reserve_file(output, overwrite=overwrite)
     if counts and not tree:
@@ -215,8 +218,9 @@ def hierarchy(*, job: Path, column: str, output: Path | None, tree: bool, counts
     if output is not None:
         put_content(output, text, overwrite=overwrite)
     if tree:
-        held = counted(table[column].codes, table.multiplicity, len(found.maps[0])).tolist() if counts else None
-        click.echo(found.tree(held), nl=False)
+        rows = table[column].value_rows  # known where the table is beyond memory
+        rows = counted(table[column].codes, table.multiplicity, len(found.maps[0])) if rows is None else rows
+        click.echo(found.tree(rows.tolist() if counts else None), nl=False)
     elif output is None:
         click.echo(text, nl=False)
     labels = (label for level in found.levels for label in level.texts() if label is not None)
