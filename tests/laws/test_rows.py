@@ -125,7 +125,7 @@ def test_part_files_are_one_table(table: Table, size: int, damaged: bool) -> Non
     assume(table.people > 1)
     release = jali.generalize(table, [jali.KAnonymity(1)])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jali.releases.store.PART", size)
+        patch.setattr("jali.releases.written.PART", size)
         out = release.save(Path(folder) / "out", format="parquet")
         files = json.loads((out / "manifest.json").read_text("utf-8"))
         several = table.rows > size
@@ -324,7 +324,7 @@ def test_lack_of_memory_is_said_as_such(where: str, monkeypatch: pytest.MonkeyPa
         raise pa.lib.ArrowMemoryError("malloc of size 1 failed")
 
     assert pacsv.read_csv is not fail
-    monkeypatch.setattr(f"jali.releases.store.{where}", fail)
+    monkeypatch.setattr(f"jali.releases.written.{where}", fail)
     with pytest.raises(MemoryError, match="not enough memory to read"):
         jali.load(folder)
     with pytest.raises(MemoryError, match="not enough memory to read"):

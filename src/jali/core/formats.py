@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -59,9 +59,10 @@ def to_native(table: pa.Table, kind: str) -> Any:
 
 LARGEST = 2**31 - 1
 """Bytes that a row of a CSV file may have: Arrow numbers them with 32 bits."""
+Read = TypeVar("Read")
 
 
-def in_blocks(read: Callable[[int], pa.Table], size: int, source: Path | bytes | None = None) -> pa.Table:
+def in_blocks(read: Callable[[int], Read], size: int, source: Path | bytes | None = None) -> Read:
     """Read a CSV file in blocks of `size` bytes, or larger ones where its longest row needs them.
 
     `source` is what is read, where it is read as it stands: then no block ends within a line break.

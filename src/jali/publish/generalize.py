@@ -14,7 +14,7 @@ from jali.core.arrays import Bools, Ints, combine
 from jali.core.progress import Step, watched
 from jali.encoding.ends import Grid
 from jali.encoding.large import LargeTable
-from jali.encoding.table import Table
+from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import (
@@ -30,6 +30,7 @@ from jali.publish.checks import (
     require_table,
     told_importance,
 )
+from jali.publish.portions import of_node
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest
 from jali.releases.column import Published, publish_exact, publish_quasi
@@ -47,9 +48,12 @@ WEIGHT_DIGITS = 6
 
 def publish(
     table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any],
-    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None,
+    *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None, large: LargeTable | None = None,
 ) -> Generalized:  # fmt: skip
-    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`."""
+    """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`.
+
+    `large` is what the table is a part of, where columns that are published as they are are not held.
+    """
     held = table.distinct()
     combination = held.frequencies.row_combination
     hidden = partition.hidden[combination] if partition.suppressed else None
@@ -68,7 +72,8 @@ def publish(
         raise InfeasibleError(ALIKE)
     people = None if table.person is None else people_table(held, shown, made, principles)
     told = {"groups": shown.groups, "suppressed": suppressed}
-    manifest = manifest_of(Generalized.kind, table, principles, method, **told)
+    others = () if large is None else large.of_role("other")
+    manifest = manifest_of(Generalized.kind, table, principles, method, **told, others=others)
     release = Generalized(
         tuple(made),
         replace(manifest, metrics=asdict(_costs(table, partition))),
@@ -77,6 +82,7 @@ def publish(
         weight_name=table.weight_name,
         people=people,
         origin=table.origin,
+        unheld=None if large is None else of_node(large, partition.levels, held, made, hidden),
     )
     release.remember(one_of_each(combination, table.frequencies.combinations), table.records, by_combination=True)
     if any(column.generalized_by_group for column in made):
@@ -126,8 +132,9 @@ def manifest_of(
     *,
     groups: int,
     suppressed: int,
+    others: Sequence[Column] = (),
 ) -> Manifest:
-    """The manifest of a release of this table, without its metrics."""
+    """The manifest of a release of this table, and of `others` columns that are not held, without its metrics."""
     return Manifest(
         kind=kind,
         method=dict(method),
@@ -140,7 +147,7 @@ def manifest_of(
             "one_row_per_person_assumed": table.person_name is None,
         },
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
-        notes=notes_of(table, principles),
+        notes=notes_of(table, principles, others),
         allowed=dict(table.allowed),
     )
 
@@ -202,7 +209,7 @@ def generalize(
     required = principles_of(principles)
     budget = budget_of(suppress)
     large = table if isinstance(table, LargeTable) else None
-    require_publishable(table if large is None else large.at_roots())
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     if large is not None and set(shows.values()) != {"taxonomy"}:
@@ -232,7 +239,8 @@ def generalize(
     if set(shows.values()) != {"taxonomy"}:
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
-    release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift)
+    unheld = large if large is not None and len(large.columns) > len(table.columns) else None
+    release = publish(table, lattice.partition(node, hidden), required, method, shows=shows, shift=shift, large=unheld)
     release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
     return release
 

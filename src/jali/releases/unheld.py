@@ -1,0 +1,90 @@
+"""Columns of a release that are published as they are, and whose rows are not held with those of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jali.core.arrays import Ints, combine, counted, narrowed
+from jali.core.formats import formula_columns
+from jali.core.spill import Portion, Portioned
+from jali.errors import InputError
+from jali.releases.column import Published, shown_alike
+
+
+@dataclass(frozen=True, eq=False)
+class Unheld:
+    """Columns that no promise is about, where memory cannot hold all rows that have them: these come in portions.
+
+    A portion has codes of all columns of the release, in the order of `names`; they number the labels of each column.
+    Rows that show the same but for their sensitive values are in one portion, unless they are suppressed.
+    """
+
+    columns: tuple[Published, ...]  # held as their values, with the rows of each
+    names: tuple[str, ...]  # of all columns, as they stand in the table
+    portions: Callable[[], Iterator[Portion]]
+    most: int  # rows that may be held
+
+    def __getstate__(self) -> NoReturn:
+        """Rows that an engine holds cannot be sent to another process."""
+        raise InputError("a release whose rows are not held stays in its process", do="save it, and load it there")
+
+    def among(self, held: Sequence[Published]) -> tuple[Published, ...]:
+        """All columns of the release, those that are held included, as they stand in the table."""
+        every = {column.name: column for column in (*held, *self.columns)}
+        return tuple(every[name] for name in self.names)
+
+    def has(self, columns: Sequence[Published]) -> bool:
+        """Whether one of these columns is not held."""
+        return any(column.name == own.name for column in columns for own in self.columns)
+
+    def table(self, columns: Sequence[Published], rows: int) -> Portioned:
+        """The published table; `columns` are all of them."""
+        shown = {column.name: column.texts for column in columns}
+        each = {column.name: column.rows_by_node.astype(np.int64) for column in columns}
+
+        def portions() -> Iterator[Portion]:
+            return (in_order(columns, portion) for portion in self.portions())
+
+        return Portioned(shown, rows, each, portions, self.most)
+
+    def shared_by(self, columns: Sequence[Published], every: Sequence[Published]) -> Ints:
+        """How many rows show the same in these of all columns, for each of the different things that they show."""
+        at = [self.names.index(column.name) for column in columns]
+        widths = [len(column.labels) for column in columns]
+        found: list[NDArray[np.integer]] = []
+        apart: list[list[NDArray[np.integer]]] = []
+        for codes, numbers in self.portions():
+            stars = np.ones(len(numbers), dtype=bool)
+            for column, own in zip(every, codes, strict=True):
+                stars &= column.role != "quasi" or own == (-1 if column.cover_root is None else column.cover_root)
+            apart.append([*(codes[i][stars] for i in at), numbers[stars]])
+            found.append(_alike([codes[i][~stars] for i in at], widths, numbers[~stars]))
+        *hidden, rows = (np.concatenate(each) for each in zip(*apart, strict=True))
+        return np.concatenate([*found, _alike(hidden, widths, rows)]).astype(np.int64, copy=False)
+
+
+def _alike(
+    codes: Sequence[NDArray[np.integer]], widths: Sequence[int], rows: NDArray[np.integer]
+) -> NDArray[np.integer]:  # fmt: skip
+    """How many rows are alike, for each of the different rows of codes."""
+    if len(rows) == 0:
+        return rows
+    return narrowed(counted(combine(list(zip(codes, widths, strict=True)), len(rows))[0], rows))
+
+
+def in_order(columns: Sequence[Published], portion: Portion) -> Portion:
+    """The distinct rows of a portion, in the order of what they show."""
+    number, first = shown_alike(columns, portion.codes)
+    return Portion([codes[first] for codes in portion.codes], counted(number, portion.numbers, len(first)))
+
+
+def formulas_in(columns: Sequence[Published]) -> tuple[str, ...]:
+    """The names of columns with a cell that spreadsheets run."""
+    every = ((column, pa.table({column.name: column.texts})) for column in columns)
+    return tuple(name for column, table in every for name in formula_columns(table, {column.name: column.kind}))
