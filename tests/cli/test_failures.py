@@ -16,7 +16,6 @@ import pytest
 
 import jali
 from jali.errors import InternalError
-from jali.releases import store
 
 BEFORE = ["job.toml", "nationality.csv", "patients.csv"]
 
@@ -78,7 +77,9 @@ def test_a_full_disk_for_the_output_itself(published: Any) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("where", ["written._write_table", "store._write_text", "written.digest_of", "store.put_folder"])
+@pytest.mark.parametrize(
+    "where", ["written._write_table", "store._write_text", "written.digest_of", "store.put_folder"]
+)
 def test_a_crash_while_saving_leaves_the_old_release(
     published: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

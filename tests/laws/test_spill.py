@@ -333,3 +333,43 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next_save(tmp_path: Path
     assert any((tmp_path / ".out.jali-new" / SPILLED).iterdir())
     jali.generalize(both(many(), 75)[1], jali.KAnonymity(8)).save(tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# -- partitions -----------------------------------------------------------------------------------------------------
+
+
+@examples(2)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=50), st.integers(9, 30), st.sampled_from(PROMISES),
+    st.sampled_from([None, "set", "taxonomy", "interval"]), st.sampled_from(["csv", "parquet"]),
+)  # fmt: skip
+def test_a_partition_with_columns_that_are_not_held_is_written_as_in_memory(
+    rows: list[Any], room: int, promises: Any, show: Any, form: Any
+) -> None:
+    """The same groups, rows and figures, and the same audit, groups that show the same included."""
+    held, large = both(arrow(rows), room)
+    expected, found = (
+        outcome(lambda table=table: jali.partition(table, promises, show=show)) for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str) or found is None:
+        assert found in (expected, None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        same_files(found, expected, Path(folder), form)
+    assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+
+
+@pytest.mark.parametrize("room", [75, 110])
+def test_rows_of_a_partition_beyond_the_budget_are_spilled(room: int, tmp_path: Path) -> None:
+    """Portions fit; where distinct published rows fit, they are held as ever."""
+    held, large = both(many(), room)
+    promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
+    found, expected = (jali.partition(table, promises) for table in (large, held))
+    table = found.counted_tables["data"]
+    assert isinstance(table, Portioned)
+    assert max(len(portion.numbers) for portion in table.portions()) <= room
+    same_files(found, expected, tmp_path, "parquet")
+    few = many().set_column(4, "day", pa.nulls(300, pa.date32())).set_column(5, "note", pa.array(["a"] * 300))
+    held, large = both(few, room)
+    assert isinstance(large, LargeTable)
+    assert shown(jali.partition(large, promises)) == shown(jali.partition(held, promises))

@@ -251,11 +251,9 @@ class LargeTable(Table):
             here = _between(name, edges)
             yield from self._boxes(nodes, by, here if box is None else box.planted(here), sum(parts[first : last + 1]))
 
-    def portions(
-        self, nodes: Mapping[str, Ints], by: Sequence[str], boxes: Sequence[Box] | None = None
-    ) -> Iterator[Counted]:
+    def portions(self, nodes: Mapping[str, Ints], by: Sequence[str], within: Box = None) -> Iterator[Counted]:
         """The combinations of all columns that have nodes, a box at a time."""
-        for box in (box for box, _ in self.boxes(nodes, by)) if boxes is None else boxes:
+        for box, _ in self.boxes(nodes, by, within):
             yield self.elsewhere.count(nodes, within=box)
 
     def sizes_at(self, levels: Sequence[int]) -> Sizes:

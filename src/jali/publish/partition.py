@@ -31,6 +31,7 @@ from jali.publish.checks import (
     told_importance,
 )
 from jali.publish.generalize import ALIKE, manifest_of, mean_weight, one_of_each
+from jali.publish.portions import GroupedRows
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
@@ -74,17 +75,20 @@ def of_groups(
     ]
     # boxes that show the same are one published group
     shown, first = combine([(c.held, len(c.labels)) for c in made if c.role == "quasi"], held.records)
+    others = None if beyond is None else beyond.others
+    beside = () if others is None else others.large.of_role("other")
     published = _partition(held, shown, len(first)) if table.person is not None else None
     if published is not None and not bool(hold(principles, published.counts(held)).all()):
         raise InfeasibleError(ALIKE)
     release = kind(
         tuple(made),
-        manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0),
+        manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0, others=beside),
         numbers=held.multiplicity,
         weight=mean_weight(held, shown.astype(np.int64)),
         weight_name=table.weight_name,
         people=None if published is None else people_table(held, published, made, principles),
         origin=table.origin,
+        unheld=None if others is None else others.unheld(held, own, made),
     )
     if table.person is None and len(first) < groups and not bool(hold(principles, release.counts()).all()):
         raise InfeasibleError(ALIKE)
@@ -103,6 +107,7 @@ class _Beyond(NamedTuple):
 
     grown: Grown
     pieces: Callable[[], Iterable[Table]]
+    others: GroupedRows | None = None  # with columns that are not held
 
     def members(self, records: Ints) -> list[Members]:
         """Who is in each group, for each quasi-identifier."""
@@ -192,7 +197,7 @@ def partition(
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
         _require_beyond(table, required, mode, share, by if not halves else "halves")
-    require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
@@ -210,9 +215,8 @@ def partition(
         if halves:
             return _halved(asked, by, weights, step)
         if isinstance(table, LargeTable):
-            return _cut_beyond(
-                asked, table, Trunk(table, required, split=by, importance=weights, on_step=step), threads
-            )
+            trunk = Trunk(table.without_others(), required, split=by, importance=weights, on_step=step)
+            return _cut_beyond(asked, table, trunk, threads)
         options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
         cut = partial(mondrian, table, required, **options, on_step=step)
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
@@ -234,7 +238,10 @@ def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | N
     """The release of a table beyond memory: its engine cuts groups until they fit."""
     branches = trunk.grow()
     grown = trunk.finish(branches, threads)
-    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False))
+    others = GroupedRows(table, trunk, branches, grown, threads) if table.others else None
+    whole = None if others is None else others.whole()
+    grown, others = (grown, others) if whole is None else (whole, None)
+    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False), others)
     found = asked._replace(table=grown.table)
     return found.release(Partitioned, grown.group, grown.groups, grown.checked, divided=True, beyond=beyond)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, narrowed
+from jali.core.arrays import Bools, Ints, combine, counted, found_among, narrowed
 from jali.core.formats import formula_columns
 from jali.core.spill import Portion, Portioned
 from jali.errors import InputError
@@ -22,13 +22,15 @@ class Unheld:
     """Columns that no promise is about, where memory cannot hold all rows that have them: these come in portions.
 
     A portion has codes of all columns of the release, in the order of `names`; they number the labels of each column.
-    Rows that show the same but for their sensitive values are in one portion, unless they are suppressed.
+    Rows that show the same but for their sensitive values are in one portion, unless `split` has what they show in the
+    quasi-identifiers.
     """
 
     columns: tuple[Published, ...]  # held as their values, with the rows of each
     names: tuple[str, ...]  # of all columns, as they stand in the table
     portions: Callable[[], Iterator[Portion]]
     most: int  # rows that may be held
+    split: Sequence[NDArray[np.integer]]  # labels of each quasi-identifier
 
     def __getstate__(self) -> NoReturn:
         """Rows that an engine holds cannot be sent to another process."""
@@ -60,13 +62,21 @@ class Unheld:
         found: list[NDArray[np.integer]] = []
         apart: list[list[NDArray[np.integer]]] = []
         for codes, numbers in self.portions():
-            stars = np.ones(len(numbers), dtype=bool)
-            for column, own in zip(every, codes, strict=True):
-                stars &= column.role != "quasi" or own == (-1 if column.cover_root is None else column.cover_root)
-            apart.append([*(codes[i][stars] for i in at), numbers[stars]])
-            found.append(_alike([codes[i][~stars] for i in at], widths, numbers[~stars]))
+            cells = [own for column, own in zip(every, codes, strict=True) if column.role == "quasi"]
+            split = among(self.split, cells)
+            apart.append([*(codes[i][split] for i in at), numbers[split]])
+            found.append(_alike([codes[i][~split] for i in at], widths, numbers[~split]))
         *hidden, rows = (np.concatenate(each) for each in zip(*apart, strict=True))
         return np.concatenate([*found, _alike(hidden, widths, rows)]).astype(np.int64, copy=False)
+
+
+def among(known: Sequence[NDArray[np.integer]], asked: Sequence[NDArray[np.integer]]) -> Bools:
+    """Which rows of codes are among those that are known; both are given by column."""
+    if len(known[0]) == 0 or len(asked[0]) == 0:
+        return np.zeros(len(asked[0]), dtype=bool)
+    distinct = np.unique(np.stack(known), axis=1)
+    widths = [1 + max(int(a.max()), int(b.max())) for a, b in zip(distinct, asked, strict=True)]
+    return found_among(list(distinct), list(asked), widths, distinct.shape[1] + len(asked[0])) >= 0
 
 
 def _alike(

@@ -59,6 +59,7 @@ class Grown:
     groups: int
     members: tuple[tuple[Ints, Ints, Ints], ...]  # of each quasi-identifier: codes, their group, and their rows
     checked: int
+    first: Ints  # (groups, columns) codes of the first combination of each group
 
 
 class Trunk:
@@ -166,7 +167,7 @@ class Trunk:
         edges = np.searchsorted(group, np.arange(len(branches) + 1))
         codes = {column.name: np.argsort(self.nodes[column.name])[found.nodes[column.name]] for column in columns}
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            made = [_with(column, codes[column.name][low:high]) for column in columns]
+            made = [with_codes(column, codes[column.name][low:high]) for column in columns]
             yield self.table.made(made, found.rows[low:high], None)
 
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
@@ -187,11 +188,13 @@ class Trunk:
             )
         )
         codes = {c.name: np.concatenate([each.codes[c.name] for each in kept]) for c in self.table.columns}
-        made = [_with(column, codes[column.name]) for column in self.table.columns]
+        made = [with_codes(column, codes[column.name]) for column in self.table.columns]
         table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
-        return Grown(table, rank[np.concatenate([each.group for each in kept])], len(first), members, self.checked)
+        group = rank[np.concatenate([each.group for each in kept])]
+        return Grown(table, group, len(first), members, self.checked, first[np.argsort(rank)])
 
-    def _finished(self, piece: Table, threads: int | None, before: int) -> _Finished:
+    def cut_of(self, piece: Table, threads: int | None) -> tuple[Ints, int]:
+        """The group of each combination of a piece, and how many groups it is cut into."""
         f = piece.frequencies
         own = items_of(piece, "strict")
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
@@ -203,6 +206,11 @@ class Trunk:
         self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
         group[items.combination] = number
+        return group, groups
+
+    def _finished(self, piece: Table, threads: int | None, before: int) -> _Finished:
+        f = piece.frequencies
+        group, groups = self.cut_of(piece, threads)
         members = []
         for code in f.codes.astype(np.int64).T:
             owner, each, rows = distinct_pairs(group, code, f.sizes)
@@ -230,7 +238,7 @@ class _Finished:
     group: Ints  # (records,)
 
 
-def _with(column: Column, codes: Ints) -> Column:
+def with_codes(column: Column, codes: Ints) -> Column:
     """The column with these codes."""
     many = len(column.values)
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
