@@ -373,3 +373,97 @@ def test_rows_of_a_partition_beyond_the_budget_are_spilled(room: int, tmp_path: 
     held, large = both(few, room)
     assert isinstance(large, LargeTable)
     assert shown(jali.partition(large, promises)) == shown(jali.partition(held, promises))
+
+
+# -- anatomy --------------------------------------------------------------------------------------------------------
+
+
+def signatures(release: Any) -> Counter[str]:
+    """What buckets hold, whichever numbers they have; individuals of each are as many as it has people."""
+    held: dict[int, list[str]] = defaultdict(list)
+    for row in release.tables["buckets"].to_pylist():
+        held[row.pop("bucket")].append(str(row))
+    sizes = Counter(release.tables["individuals"]["bucket"].to_pylist())
+    return Counter(f"{sizes[number]} {sorted(own)}" for number, own in held.items())
+
+
+@examples(2)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(9, 25), st.integers(2, 3),
+    st.sampled_from([("csv", ["ill"]), ("parquet", ["ill"]), ("csv", ["ill", "sex"])]), st.booleans(),
+)  # fmt: skip
+def test_buckets_beyond_memory_are_those_that_memory_deals(
+    rows: list[Any], room: int, l: int, read_as: Any, transparent: bool
+) -> None:
+    """The same individuals and the same buckets, who is in which being random; the cost is that of what was written."""
+    form, sensitive = read_as
+    quasi = {name: own for name, own in ROLES["quasi"].items() if name not in sensitive}
+    held, large = both(arrow(rows), room, {**ROLES, "quasi": quasi, "sensitive": sensitive})
+    promise = jali.FrequencyDiversity(l, sensitive="ill")
+    expected, found = (
+        outcome(lambda table=table: jali.anatomize(table, promise, transparent=transparent)) for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str) or found is None:
+        assert found in (expected, None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        saved = jali.load(found.save(Path(folder) / "out", format=form))
+        assert [path.name for path in Path(folder).iterdir()] == ["out"]
+    one, other = (
+        Counter(map(str, each.tables["individuals"].drop_columns("bucket").to_pylist())) for each in (saved, expected)
+    )
+    assert one == other
+    assert signatures(saved) == signatures(expected)
+    assert saved.manifest.counts == expected.manifest.counts
+    assert (found.manifest.method, found.notes) == (expected.manifest.method, expected.notes)
+    assert saved.columns_facts() == found.columns_facts() == expected.columns_facts()
+    assert found.manifest.metrics["loss"] == expected.manifest.metrics["loss"]
+    assert found.manifest.metrics["kl"] == pytest.approx(jali.measure(saved, held).kl, abs=1e-9)
+    assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+
+
+def test_everybody_of_a_value_is_as_likely_to_get_each_of_its_seats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All draws of four people with two values, enumerated: each way to deal them is exactly as likely."""
+    table = pa.table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "ill": ["flu", "flu", "cold", "cold"]})
+    roles: Any = {"quasi": ["a", "b"], "sensitive": ["ill"]}
+    large = jali.table(pl.from_arrow(table).lazy(), **roles, memory=3 * (BYTES + 3 * EACH))
+    assert isinstance(large, LargeTable)
+    seen: Counter[Any] = Counter()
+    for orders in product(*[list(permutations(range(2)))] * 5):
+        left = iter(orders)
+
+        def drawn(rows: int, left: Any = left) -> Any:
+            return np.array(next(left)[:rows])
+
+        for place in ("anatomize", "portions"):
+            monkeypatch.setattr(f"jali.publish.{place}.fresh_order", drawn)
+        written = jali.anatomize(large, jali.FrequencyDiversity(2)).counted_tables["individuals"]
+        assert isinstance(written, Portioned)
+        codes = [np.concatenate(each) for each in zip(*(portion.codes for portion in written.portions()), strict=True)]
+        seen[tuple(sorted(zip(*(own.tolist() for own in codes), strict=True)))] += 1
+        assert next(left, None) is None
+    assert len(seen) == 4
+    assert set(seen.values()) == {8}
+
+
+@pytest.mark.parametrize("room", [75, 110])
+def test_individuals_beyond_the_budget_are_spilled(room: int, tmp_path: Path) -> None:
+    """What needs them all says so; people who share their quasi-identifiers beyond the budget are counted together."""
+    rows = many()
+    for table in (rows, rows.set_column(0, "age", pa.array([20] * 300)).set_column(1, "zip", pa.array(["9"] * 300))):
+        held, large = both(table, room)
+        assert isinstance(large, LargeTable)
+        promise = jali.FrequencyDiversity(2)
+        found, expected = jali.anatomize(large, promise), jali.anatomize(held, promise)
+        saved = jali.load(found.save(tmp_path / "out", overwrite=True))
+        assert signatures(saved) == signatures(expected)
+        assert found.manifest.metrics["kl"] == pytest.approx(jali.measure(saved, held).kl, abs=1e-9)
+        assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+        asked = ("frame", "permuted", "estimate", "group_of_rows", "individuals")
+        for name in asked:
+            with pytest.raises(InputError, match=r"more than memory holds; save it into a folder"):
+                getattr(found, name)()
+    more: list[Any] = [{"buckets": "partition"}, {"generalized": {"age": 1}}]
+    for options in more:
+        with pytest.raises(InputError, match=r"needs every distinct combination.*give more memory"):
+            jali.anatomize(large, promise, **options)

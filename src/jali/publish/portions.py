@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, combine, counted, found_among
-from jali.core.rows import Order
-from jali.core.spill import Portion
+from jali.core.arrays import (
+    Bools,
+    Ints,
+    Runs,
+    SumsByKey,
+    combine,
+    counted,
+    found_among,
+    narrowed,
+    runs,
+    runs_of,
+    sorted_by,
+    starts,
+    steps,
+)
+from jali.core.rows import Order, fresh_order
+from jali.core.spill import AT_ONCE, Portion
 from jali.encoding.large import Counted, LargeTable
-from jali.encoding.table import Column, Table
-from jali.releases.column import Published, publish_exact
+from jali.encoding.table import Column, Role, Table
+from jali.errors import InputError
+from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.unheld import Unheld, among
 from jali.search.trunk import Branch, Grown, Trunk, with_codes
 
@@ -21,8 +38,9 @@ from jali.search.trunk import Branch, Grown, Trunk, with_codes
 def as_values(column: Column) -> Published:
     """A column that is published as it is, held as its values with the rows of each."""
     assert column.value_rows is not None
-    used = np.flatnonzero(column.value_rows)
-    return replace(publish_exact(replace(column, codes=used)), order=Order(column.value_rows[used]))
+    own = replace(column, codes=np.flatnonzero(column.value_rows))
+    made = publish_quasi(own, 0, None) if column.role == "quasi" else publish_exact(own)
+    return replace(made, order=Order(column.value_rows[own.codes]))
 
 
 def ranks(column: Column) -> NDArray[np.int32]:
@@ -125,3 +143,116 @@ def _twice(cells: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
     number, _ = combine([(own, int(own.max()) + 1) for own in cells], len(cells[0]))
     several = counted(number)[number] > 1
     return [own[several] for own in cells]
+
+
+PERSON = 32
+"""Bytes that are held for each row of a table whose individuals are dealt: of seats, and while these are drawn."""
+
+
+_ROLES: tuple[Role, ...] = ("quasi", "sensitive", "other")
+
+
+class DealtRows:
+    """The individuals of buckets that anatomy deals, each with a bucket.
+
+    Which value has how many seats in which bucket follows from how many people have each value. `seats` are the buckets
+    of the seats of each joint value, in a random order, one value after the other. People take them in the order of
+    their combinations, so that everybody of a value is as likely as any other to get each of its seats.
+    """
+
+    def __init__(self, large: LargeTable, values: Table, seats: NDArray[np.int32]) -> None:
+        """`values` has a record for each joint value, which says how many people have it."""
+        assert values.multiplicity is not None
+        self.large, self.seats, self.start = large, seats, starts(values.multiplicity)
+        self.known = [column.codes.astype(np.int64) for column in values.sensitive]
+        self.names = {
+            role: [c.name for c in large.columns if c.role == role] for role in ("quasi", "sensitive", "other")
+        }
+        self.nodes = large.nodes_at({})
+        self.boxes = list(large.boxes(self.nodes, self.names["quasi"]))
+
+    def _taken(self, *, other: bool) -> Iterator[tuple[Counted, Ints, NDArray[np.int32], NDArray[np.int32]]]:
+        """Combinations with the joint value of each; and for everybody in turn the combination and the bucket.
+
+        Those of the same quasi-identifiers come together without `other` columns; with them, unless they are too many.
+        """
+        taken = self.start[:-1].copy()
+        own = None if other else [*self.names["quasi"], *self.names["sensitive"]]
+        for box, fits in self.boxes:
+            whole = fits or not other
+            apart = self.large.boxes(self.nodes, self.names["other"], box)
+            for some in (box,) if whole else (each for each, _ in apart):
+                found = self.large.elsewhere.count(self.nodes, of=own, within=some)
+                joint = self._joint(found)
+                order, total = np.argsort(joint, kind="stable"), counted(joint, found.rows, len(taken))
+                member = np.repeat(order.astype(np.int32), found.rows[order])
+                if bool((taken + total > self.start[1:]).any()):
+                    raise _changed()
+                yield found, joint, member, self.seats[runs(taken, total)]
+                taken += total
+
+    def _joint(self, found: Counted) -> Ints:
+        asked = [found.nodes[name] for name in self.names["sensitive"]]
+        widths = [len(self.large[name].values) for name in self.names["sensitive"]]
+        joint = found_among(self.known, asked, widths, len(self.known[0]) + len(found.rows))
+        if bool((joint < 0).any()):
+            raise _changed()
+        return joint
+
+    def unheld(self, shown: Sequence[Published]) -> Unheld:
+        """The individuals, of whom no column is held but as its values."""
+        labels = {column.name: ranks(self.large[column.name]) for column in shown}
+
+        def portions() -> Iterator[Portion]:
+            for found, _, member, bucket in self._taken(other=True):
+                cells = [labels[column.name][found.nodes[column.name]] for column in shown]
+                for some in steps(len(member), 1, AT_ONCE):
+                    codes = [own[member[some]] for own in cells]
+                    numbers = bucket[some].astype(np.int64) + 1
+                    yield Portion([*codes, numbers], np.ones(len(numbers), dtype=np.int64))
+
+        return Unheld(
+            tuple(shown), tuple(column.name for column in shown), portions, self.large.room, self._split(labels)
+        )
+
+    def _split(self, labels: Mapping[str, NDArray[np.int32]]) -> list[NDArray[np.int32]]:
+        """The quasi-identifiers of people who are too many for one portion."""
+        names = self.names["quasi"]
+        several = [self.large.elsewhere.count(self.nodes, of=names, within=box) for box, fits in self.boxes if not fits]
+        none = [np.zeros(0, dtype=np.int32)]
+        return [np.concatenate(none + [labels[name][each.nodes[name]] for each in several]) for name in names]
+
+    def divergence(self, entries: Runs, value: NDArray[np.integer], people: NDArray[np.integer]) -> float:
+        """The KL-divergence of the buckets, whose entries have these joint values and people; see `holder.divergence`.
+
+        A cell of quasi-identifiers and value has, of everybody with these quasi-identifiers, the share of the value in
+        the bucket.
+        """
+        begin, values, parts = starts(entries.sizes), len(self.known[0]), []
+        size = np.add.reduceat(people.astype(np.int64), begin[:-1])
+        for found, joint, member, bucket in self._taken(other=False):
+            quasi = [(found.nodes[name], len(self.large[name].values)) for name in self.names["quasi"]]
+            cell, first = combine(quasi, len(found.rows))
+            sums = SumsByKey(len(first) * values)
+            for some in steps(len(member), max(1, int(entries.sizes.max()))):
+                many, at = runs_of(begin, bucket[some])
+                key = np.repeat(cell[member[some]].astype(np.int64) * values, many) + value[at]
+                sums.add(key, people[at] / np.repeat(size[bucket[some]], many))
+            keys, mass = sums.all()
+            inferred = mass[np.searchsorted(keys, cell.astype(np.int64) * values + joint)]
+            parts.append(float(np.sum(found.rows * np.log(found.rows / inferred))))
+        return max(0.0, math.fsum(parts) / self.large.rows)
+
+
+def seats_of(member: NDArray[np.int32], bucket: NDArray[np.int32], values: int) -> NDArray[np.int32]:
+    """The buckets of the seats of each value, (members,), value by value, those of a value in a random order."""
+    order, start = sorted_by(narrowed(member), values)
+    seats = bucket[order]
+    del order
+    for low, high in pairwise(start.tolist()):
+        seats[low:high] = seats[low:high][fresh_order(high - low)]
+    return seats
+
+
+def _changed() -> InputError:
+    return InputError("the table changed while it was read", do="run it again when nobody writes to it")

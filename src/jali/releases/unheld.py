@@ -45,9 +45,10 @@ class Unheld:
         """Whether one of these columns is not held."""
         return any(column.name == own.name for column in columns for own in self.columns)
 
-    def table(self, columns: Sequence[Published], rows: int) -> Portioned:
-        """The published table; `columns` are all of them."""
-        shown = {column.name: column.texts for column in columns}
+    def table(self, columns: Sequence[Published], rows: int, number: str | None = None) -> Portioned:
+        """The published table; `columns` are all of them, but for one of whole numbers that comes last."""
+        shown: dict[str, pa.Array | None] = {column.name: column.texts for column in columns}
+        shown |= {} if number is None else {number: None}
         each = {column.name: column.rows_by_node.astype(np.int64) for column in columns}
 
         def portions() -> Iterator[Portion]:
@@ -62,7 +63,7 @@ class Unheld:
         found: list[NDArray[np.integer]] = []
         apart: list[list[NDArray[np.integer]]] = []
         for codes, numbers in self.portions():
-            cells = [own for column, own in zip(every, codes, strict=True) if column.role == "quasi"]
+            cells = [own for column, own in zip(every, codes, strict=False) if column.role == "quasi"]
             split = among(self.split, cells)
             apart.append([*(codes[i][split] for i in at), numbers[split]])
             found.append(_alike([codes[i][~split] for i in at], widths, numbers[~split]))
@@ -90,7 +91,7 @@ def _alike(
 
 def in_order(columns: Sequence[Published], portion: Portion) -> Portion:
     """The distinct rows of a portion, in the order of what they show."""
-    number, first = shown_alike(columns, portion.codes)
+    number, first = shown_alike(columns, portion.codes[: len(columns)], *portion.codes[len(columns) :])
     return Portion([codes[first] for codes in portion.codes], counted(number, portion.numbers, len(first)))
 
 
