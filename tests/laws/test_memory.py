@@ -308,7 +308,8 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
     held, large = both(many(), 60, ROLES)
     k, e = jali.KAnonymity(4), jali.EntropyDiversity(1.5)
     refused: list[Callable[[Any], Any]] = [
-        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e, buckets="partition"),
+        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4),
+        lambda t: jali.anatomize(t, e, buckets="partition"),
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
         lambda t: jali.partition(t, k, split="kl"), lambda t: jali.partition(t, e, transparent=True),
         lambda t: jali.partition(t, k, suppress=0.1), lambda t: jali.generalize(t, k, show="pdf"),
