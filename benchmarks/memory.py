@@ -107,7 +107,7 @@ def run_spilled() -> None:
         _with_others(Path(folder))
         for job in ("lattice, k 5", "partition, k 10", "anatomy, l = 3"):
             for memory in (None, SPILLED):
-                found = _run("spilled", f"{folder}/others", job, "parquet", *([memory] if memory else []))
+                found = _run("spilled", f"{folder}/others/data.parquet", job, "parquet", *([memory] if memory else []))
                 times = [found[name][0] for name in ("read", "publish", "save")]
                 peaks = [found[name][1] for name in ("publish", "save")]
                 figures.append([job, "held" if found["held"] else f"memory = {memory}", *times, *peaks, found["kl"]])
