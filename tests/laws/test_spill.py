@@ -193,7 +193,6 @@ def same_files(found: Any, expected: Any, folder: Path, form: Any, **how: Any) -
 PROMISES = [[jali.KAnonymity(2)], [jali.KAnonymity(4)], [jali.KAnonymity(2), jali.DistinctDiversity(2)]]
 
 
-@examples(2)
 @given(
     st.lists(PEOPLE, min_size=8, max_size=40), st.integers(9, 25), st.sampled_from(PROMISES),
     st.sampled_from([0.0, 0.2]), st.tuples(st.sampled_from(["csv", "parquet"]), st.booleans()),
@@ -338,7 +337,6 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next_save(tmp_path: Path
 # -- partitions -----------------------------------------------------------------------------------------------------
 
 
-@examples(2)
 @given(
     st.lists(PEOPLE, min_size=8, max_size=50), st.integers(9, 30), st.sampled_from(PROMISES),
     st.sampled_from([None, "set", "taxonomy", "interval"]), st.sampled_from(["csv", "parquet"]),
