@@ -1,6 +1,7 @@
 """A table beyond a small memory: the same groups as in memory, and what that costs in time and peak memory.
 
 Equal halves are drawn anew in each run, so their KL-divergences are compared.
+`python -m benchmarks.memory spilled` is for rows that are nearly all different.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,69 @@ def one(folder: str, job: str, memory: str | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def spilled(folder: str, job: str, form: str, memory: str | None) -> dict[str, Any]:
+    """A release of the census with columns that make nearly every row different: seconds, and peak memory, of steps."""
+    import jali
+    from jali.datasets.columns import rows
+    from jali.encoding.large import LargeTable
+
+    names = ("age", "sex", "race", "marital-status", "education", "native-country", "workclass")
+    quasi = {name: jali.taxonomy(rows(name)) for name in names}
+    steps: dict[str, Any] = {}
+
+    def step(name: str, work: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        made = work()
+        steps[name] = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        return made
+
+    read: Any = {"quasi": quasi, "sensitive": ["occupation"], "other": ["visit", "ward"], "memory": memory}
+    table = step("read", lambda: jali.read(folder, **read))
+    publish: dict[str, Callable[[], Any]] = {
+        "lattice, k 5": lambda: jali.generalize(table, jali.KAnonymity(5)),
+        "partition, k 10": lambda: jali.partition(table, jali.KAnonymity(10)),
+        "anatomy, l = 3": lambda: jali.anatomize(table, jali.FrequencyDiversity(3), transparent=True),
+    }
+    made = step("publish", publish[job])
+    with tempfile.TemporaryDirectory() as place:
+        step("save", lambda: made.save(Path(place) / "out", format=form))
+    return steps | {"held": not isinstance(table, LargeTable), "kl": made.manifest.metrics["kl"]}
+
+
+def _with_others(folder: Path) -> None:
+    """The census with a number of a visit and a ward, in one file."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    census, random = pq.read_table(_file(folder, ROWS, "parquet")), np.random.default_rng(1)
+    census = census.append_column("visit", pa.array(random.integers(0, 1_000_000, ROWS)))
+    others = folder / "others"
+    others.mkdir()
+    pq.write_table(census.append_column("ward", pa.array(random.integers(0, 50, ROWS))), others / "data.parquet")
+
+
+SPILLED = "500MB"
+
+
+def run_spilled() -> None:
+    """Print what releases take whose rows are nearly all different, held and through buckets on disk."""
+    figures: list[list[Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        _with_others(Path(folder))
+        for job in ("lattice, k 5", "partition, k 10", "anatomy, l = 3"):
+            for memory in (None, SPILLED):
+                found = _run("spilled", f"{folder}/others/data.parquet", job, "parquet", *([memory] if memory else []))
+                times = [found[name][0] for name in ("read", "publish", "save")]
+                peaks = [found[name][1] for name in ("publish", "save")]
+                figures.append([job, "held" if found["held"] else f"memory = {memory}", *times, *peaks, found["kl"]])
+    show(
+        f"{ROWS:,} rows of which nearly all are different, in Parquet, each job in a new process: seconds and peak GB",
+        ["job", "rows", "read", "publish", "save", "GB until publish", "GB until save", "KL"],
+        figures,
+    )
+
+
 def _run(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.memory", *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -91,5 +156,10 @@ def run(jobs: tuple[str, ...] = JOBS) -> None:
     )
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "spilled":
+    if len(sys.argv) == 2:
+        run_spilled()
+    else:
+        print(json.dumps(spilled(*sys.argv[2:5], sys.argv[5] if len(sys.argv) > 5 else None)))
+elif __name__ == "__main__":
     print(json.dumps(one(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)))

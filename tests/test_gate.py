@@ -40,6 +40,7 @@ VALUES = {
     "search/halves.py": "counts of halves, for the proof of decision 41; what is dealt is the multiset (decision 44)",
     "search/lattice/compiled.py": "counts of lattice nodes; the compiled twin finds the same node as the generic one",
     "search/lattice/costs.py": "the cost by KL, which is noted as a comparison",
+    "search/lattice/portions.py": "counts of nodes beyond memory, whose verdicts are those of memory (decision 102)",
     "search/lattice/tally.py": "counts of lattice nodes, for the gate and the cost by KL",
     "search/spilled.py": "counts of halves, whose groups are those of halves.py from the same draws (decision 103)",
     "search/splits.py": "the gain by KL, which is noted as a comparison",

@@ -16,7 +16,6 @@ import pytest
 
 import jali
 from jali.errors import InternalError
-from jali.releases import store
 
 BEFORE = ["job.toml", "nationality.csv", "patients.csv"]
 
@@ -78,7 +77,9 @@ def test_a_full_disk_for_the_output_itself(published: Any) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("where", ["_write_table", "_write_text", "_digest", "put_folder"])
+@pytest.mark.parametrize(
+    "where", ["written._write_table", "store._write_text", "written.digest_of", "store.put_folder"]
+)
 def test_a_crash_while_saving_leaves_the_old_release(
     published: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_crash_while_saving_leaves_the_old_release(
     def crash(*arguments: object, **options: object) -> None:
         raise RuntimeError("13053 Umeko")
 
-    monkeypatch.setattr(store, where, crash)
+    monkeypatch.setattr(f"jali.releases.{where}", crash)
     line = refused(published.jali("publish", "job.toml", "--overwrite"), code=1)
     assert "please report" in line
     monkeypatch.undo()
@@ -166,7 +167,7 @@ def test_no_memory(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    "where", ["jali.job.read", "jali.releases.store._write_table", "jali.search.lattice.lattice.Lattice.best"]
+    "where", ["jali.job.read", "jali.releases.written._write_table", "jali.search.lattice.lattice.Lattice.best"]
 )
 def test_ctrl_c_is_exit_code_130(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Whenever it comes, it ends with one line and leaves nothing behind."""
@@ -181,14 +182,14 @@ def test_ctrl_c_is_exit_code_130(ward: Any, refused: Any, monkeypatch: pytest.Mo
 
 SLOW = """
 import sys, time
-from jali.releases import store
-write = store._write_table
+from jali.releases import written
+write = written._write_table
 def slowly(*arguments):
     digest = write(*arguments)
     print("writing", flush=True)
     time.sleep(60)
     return digest
-store._write_table = slowly
+written._write_table = slowly
 from jali.cli.app import main
 sys.argv = ["jali", "publish", "job.toml"]
 main()

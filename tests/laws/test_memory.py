@@ -31,6 +31,7 @@ from hypothesis import strategies as st
 
 import jali
 from jali import kernels
+from jali.core.spill import Portioned
 from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
 from jali.principles.base import principles_of
@@ -201,12 +202,17 @@ def both(rows: list[Any], room: int, roles: Any) -> tuple[jali.Table, jali.Table
     return jali.table(frame, **roles), jali.table(frame, **roles, memory=for_combinations(room, columns))
 
 
+def shown(release: Any) -> Counter[Any]:
+    """The rows of a release, from its files where they are not held."""
+    if isinstance(release.counted_tables["data"], Portioned):
+        with tempfile.TemporaryDirectory() as folder:
+            release = jali.load(release.save(Path(folder) / "out"))
+    return Counter(map(tuple, (row.values() for row in release.frame("arrow").to_pylist())))
+
+
 def same_release(found: Any, expected: Any, *, numbered: bool = True) -> None:
     """Two releases show the same rows, and say the same of them; groups are `numbered` alike, and so their labels."""
-    shown = [
-        Counter(map(tuple, (row.values() for row in each.frame("arrow").to_pylist()))) for each in (found, expected)
-    ]
-    assert shown[0] == shown[1]
+    assert shown(found) == shown(expected)
     first, second = found.manifest, expected.manifest
     assert (first.counts, first.method, first.domain, first.notes) == (
         second.counts, second.method, second.domain, second.notes
@@ -731,7 +737,8 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
     held, large = both(many(), 60, ROLES)
     k, e = jali.KAnonymity(4), jali.EntropyDiversity(1.5)
     refused: list[Callable[[Any], Any]] = [
-        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4), lambda t: jali.anatomize(t, e),
+        lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4),
+        lambda t: jali.anatomize(t, e, buckets="partition"),
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),

@@ -130,7 +130,7 @@ def test_part_files_are_one_table(table: Table, size: int, damaged: bool) -> Non
     assume(table.people > 1)
     release = jali.generalize(table, [jali.KAnonymity(1)])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jali.releases.store.PART", size)
+        patch.setattr("jali.releases.written.PART", size)
         out = release.save(Path(folder) / "out", format="parquet")
         files = json.loads((out / "manifest.json").read_text("utf-8"))
         several = table.rows > size
@@ -320,7 +320,7 @@ def _rows(table: Table) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "where", ["core.formats.pacsv.read_csv", "releases.store.distinct_lines", "releases.store._read_parquet"]
+    "where", ["core.formats.pacsv.read_csv", "releases.written.distinct_lines", "releases.written._read_parquet"]
 )
 def test_lack_of_memory_is_said_as_such(where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Arrow's error is one about data too: it must not be told as a file that is no table."""

@@ -102,6 +102,10 @@ def _let_go(path: Path, handle: int) -> None:
 _ELSEWHERE = "choose another place"
 
 
+SPILLED = "spilled"
+"""The name of a folder within the one in which something is built, for what is not held in memory meanwhile."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where something will stand, and the hidden name under which it is built."""
@@ -199,7 +203,7 @@ def _settled(place: Place) -> bool:
 
 def _is_own(place: Place) -> bool:
     """Whether a folder is one that this user's jali builds in, and nothing else is lost with it."""
-    if place.building.is_symlink() or {path.name for path in place.building.iterdir()} - {"new", "old"}:
+    if place.building.is_symlink() or {path.name for path in place.building.iterdir()} - {"new", "old", SPILLED}:
         return False
     return not hasattr(os, "geteuid") or place.building.stat().st_uid == os.geteuid()
 

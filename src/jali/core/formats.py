@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -60,9 +60,10 @@ def to_native(table: pa.Table, kind: str) -> Any:
 
 LARGEST = 2**31 - 1
 """Bytes that a row of a CSV file may have: Arrow numbers them with 32 bits."""
+Read = TypeVar("Read")
 
 
-def in_blocks(read: Callable[[int], pa.Table], size: int, source: Path | bytes | None = None) -> pa.Table:
+def in_blocks(read: Callable[[int], Read], size: int, source: Path | bytes | None = None) -> Read:
     """Read a CSV file in blocks of `size` bytes, or larger ones where its longest row needs them.
 
     `source` is what is read, where it is read as it stands: then no block ends within a line break.
@@ -338,16 +339,22 @@ def line_breaks(path: Path) -> int:
         return sum(part.count(b"\n") + part.count(b"\r") for part in iter(lambda: file.read(1 << 20), b""))
 
 
-def parsed(source: Path | bytes, file: IO[bytes], numbers: tuple[str, ...], *, broken: bool) -> pa.Table:
-    """A table as text but for numbers; `broken`: a value may hold a line break, so lines are not read side by side."""
+def as_text(
+    file: IO[bytes], kind: pa.DataType, numbers: tuple[str, ...], *, broken: bool
+) -> tuple[pacsv.ParseOptions, pacsv.ConvertOptions]:  # fmt: skip
+    """How the columns of a CSV file, which is then closed, are read: as texts of a kind, but for numbers."""
     with file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text, any_length():
-        header = next(csv.reader(text), [])
-    texts = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
+        types = dict.fromkeys(next(csv.reader(text), []), kind)
     convert = pacsv.ConvertOptions(
-        column_types=texts | {name: pa.int64() for name in numbers if name in texts}, null_values=[""],
+        column_types=types | {name: pa.int64() for name in numbers if name in types}, null_values=[""],
         strings_can_be_null=True, quoted_strings_can_be_null=False,
     )  # fmt: skip
-    parse = pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False)  # an empty line is a missing value
+    return pacsv.ParseOptions(newlines_in_values=broken, ignore_empty_lines=False), convert  # an empty line is missing
+
+
+def parsed(source: Path | bytes, file: IO[bytes], numbers: tuple[str, ...], *, broken: bool) -> pa.Table:
+    """A table as text but for numbers; `broken`: a value may hold a line break, so lines are not read side by side."""
+    parse, convert = as_text(file, pa.dictionary(pa.int32(), pa.string()), numbers, broken=broken)
 
     def read(size: int) -> pa.Table:
         opened = pa.BufferReader(source) if isinstance(source, bytes) else source

@@ -290,6 +290,16 @@ def distinct_rows(parts: Iterable[pa.Table], *, in_order: bool = True) -> Rows:
     return together([of_part(part) for part in parts], in_order=in_order)
 
 
+def folded(parts: Iterable[Rows]) -> Rows:
+    """How many there are of each distinct row of tables that come one after the other; no more is held than needed."""
+    held: list[Rows] = []
+    for part in parts:
+        held.append(part)
+        if len(held) > 1 and sum(rows.held for rows in held[1:]) > held[0].held:
+            held = [together(held, in_order=False)]
+    return together(held, in_order=False)
+
+
 def pairs_of(table: pa.Table, apart: Sequence[str], *, in_order: bool = True) -> Rows:
     """A table as its distinct cells, and row by row the numbers of some columns; those must be there and whole.
 

@@ -234,7 +234,8 @@ _COLOUR = re.compile(r"#(?:[0-9a-f]{6})\b")
 _NAMES = {colour: f"var(--chart-{at}, {colour})" for at, colour in enumerate(COLOURS) if colour != "#000000"}
 _NAMES |= {
     "#000000": "currentColor", "#333333": "currentColor", "#ffffff": "var(--paper, #ffffff)",
-    "#57606c": "var(--soft, #57606c)", "#8a1c1c": "var(--mark, #8a1c1c)",
+    "#222222": "currentColor", "#f7f5ef": "var(--paper, #f7f5ef)", "#a3341f": "var(--mark, #a3341f)",
+    **{soft: f"var(--soft, {soft})" for soft in ("#8a857a", "#666666")},
     **{grey: f"var(--grid, {grey})" for grey in ("#cccccc", "#b0b0b0", "#b5bcc4", "#cccccc80")},
 }  # fmt: skip
 """The colours of a drawing as a page names them, each with what it is where there is no such page."""

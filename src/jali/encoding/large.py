@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from jali.core.arrays import Ints
+from jali.core.arrays import Ints, counted
 from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Coarse, Column, Table
 from jali.errors import InputError, told
@@ -89,6 +91,34 @@ class Cut:
     def columns(self) -> set[str]:
         """The columns by which rows are divided, here and below."""
         return {self.column}.union(*(part.columns for part in self.parts if isinstance(part, Cut)))
+
+    def planted(self, part: Cut | int) -> Cut:
+        """The same with another part in the place of group 0, and all other groups left out."""
+
+        def instead(own: Cut | int) -> Cut | int:
+            return own.planted(part) if isinstance(own, Cut) else part if own == 0 else -1
+
+        return Cut(self.column, self.bounds, tuple(map(instead, self.parts)))
+
+
+Box = Cut | None
+"""Some of the rows: those of group 0; None: all of them."""
+
+
+def _balanced(column: str, bounds: Sequence[int], first: int = 0) -> Cut | int:
+    """Groups between bounds, numbered from `first`, as a tree of halves: an engine asks few questions of a row."""
+    if not bounds:
+        return first
+    middle = len(bounds) // 2
+    parts = _balanced(column, bounds[:middle], first), _balanced(column, bounds[middle + 1 :], first + middle + 1)
+    return Cut(column, (bounds[middle],), parts)
+
+
+def _between(column: str, edges: Sequence[int | None]) -> Cut:
+    """The rows from one edge on and below the other, as group 0; None is no edge."""
+    low, high = edges
+    bounds = tuple(edge for edge in (low, high) if edge is not None)
+    return Cut(column, bounds, (*(() if low is None else (-1,)), 0, *(() if high is None else (-1,))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +200,14 @@ class LargeTable(Table):
         made = [self._column(c, found.nodes[c.name], nodes[c.name]) for c in columns]
         return self.made(made, found.rows, Coarse(tuple(levels), self.entropy if sensitive else 0.0))
 
-    def at_roots(self, *, other: bool = True) -> Table:
+    def at_roots(self, *, other: bool = False) -> Table:
         """The table with every quasi-identifier at its root: what is published apart from them."""
         try:
             return self.at([self.hierarchy(column.name).height for column in self.quasi], other=other)
         except TooManyError:
-            names = ", ".join(c.name for c in self.columns if c.role != "quasi")
-            what = "columns that are published as they are have more combinations than memory holds"
+            names = ", ".join(c.name for c in self.columns if c.role == "sensitive" or (other and c.role != "quasi"))
+            which = "columns that are published as they are" if other else "sensitive columns"
+            what = f"{which} have more combinations than memory holds"
             raise InputError(what, do=f"leave out some of them ({names}), or give more memory") from None
 
     def values_at(self, levels: Sequence[int], name: str) -> Counted:
@@ -188,6 +219,53 @@ class LargeTable(Table):
         except TooManyError:
             what = f'the values of "{name}" in each group are more than memory holds'
             raise InputError(what, do=f'show it as "taxonomy", or {MORE}') from None
+
+    @property
+    def others(self) -> tuple[Column, ...]:
+        """The columns that are published as they are and that no promise is about."""
+        return tuple(column for column in self.columns if column.role in ("other", "identifier"))
+
+    def without_others(self) -> LargeTable:
+        """The same without these columns."""
+        return replace(self, columns=tuple(c for c in self.columns if c.role in ("quasi", "sensitive")))
+
+    # -- rows that come in portions ---------------------------------------------------------------------------
+
+    def boxes(self, nodes: Mapping[str, Ints], by: Sequence[str], within: Box = None) -> Iterator[tuple[Box, bool]]:
+        """All rows, or those within a box, in boxes by the nodes of columns; whether the combinations of each fit.
+
+        Those of a box that has several nodes in one of these columns always fit.
+        """
+        widest = sorted(by, key=lambda name: -len(np.unique(nodes[name])))
+        yield from self._boxes(nodes, widest, within, int(self.elsewhere.sizes(nodes, within=within).many.sum()))
+
+    def _boxes(
+        self, nodes: Mapping[str, Ints], by: Sequence[str], box: Box, many: int
+    ) -> Iterator[tuple[Box, bool]]:  # fmt: skip
+        if many <= self.room:
+            yield box, True
+            return
+        for name in by:
+            found = self.elsewhere.count(nodes, of=[name], within=box)
+            if len(found.rows) > 1:
+                break
+        else:
+            yield box, False
+            return
+        bounds = _bounds(found.nodes[name], found.rows, many / self.room)
+        cut = _balanced(name, bounds)
+        assert isinstance(cut, Cut)  # the first and the last node are apart
+        sizes = self.elsewhere.sizes(nodes, within=cut if box is None else box.planted(cut))
+        parts = counted(sizes.group, sizes.many, len(bounds) + 1).tolist()
+        for first, last in _joined(parts, self.room):
+            edges = (None if first == 0 else bounds[first - 1], None if last == len(bounds) else bounds[last])
+            here = _between(name, edges)
+            yield from self._boxes(nodes, by, here if box is None else box.planted(here), sum(parts[first : last + 1]))
+
+    def portions(self, nodes: Mapping[str, Ints], by: Sequence[str], within: Box = None) -> Iterator[Counted]:
+        """The combinations of all columns that have nodes, a box at a time."""
+        for box, _ in self.boxes(nodes, by, within):
+            yield self.elsewhere.count(nodes, within=box)
 
     def sizes_at(self, levels: Sequence[int]) -> Sizes:
         """How many combinations of the quasi-identifiers have how many rows at these levels."""
@@ -217,6 +295,10 @@ class LargeTable(Table):
         share = cells.size / self.rows
         return float(np.sum(cells.many * (share * np.log(share))))
 
+    def all_nodes_at(self, levels: Mapping[str, int]) -> dict[str, Ints]:
+        """The nodes of every column: quasi-identifiers at these levels, the others as they are."""
+        return {column.name: self._nodes(column, levels.get(column.name)) for column in self.columns}
+
     def _nodes(self, column: Column, level: int | None) -> Ints:
         codes = np.arange(len(column.values), dtype=np.int64)
         if level is None or column.role != "quasi":
@@ -236,6 +318,12 @@ class LargeTable(Table):
             value_rows=column.value_rows if column.role == "quasi" else None,
         )
 
+    def _known(self, column: Column) -> tuple[pa.Array, int]:
+        """The values of a column that occur and are not missing, and how many people have one."""
+        assert column.value_rows is not None
+        missing = int(column.value_rows[-1]) if column.values.null_count else 0
+        return column.values.filter(pa.array(column.present)).drop_null(), self.rows - missing
+
     def refused(self, what: str) -> InputError:
         """What is said of a method that needs every distinct combination."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
@@ -252,3 +340,28 @@ class LargeTable(Table):
 
     people_at = frame = sample = head = take = one_by_one = distinct = merged = with_quasi = _refuse
     without_sensitive = _refuse
+
+
+_PARTS = 256
+"""Parts that a column is cut into at once, where an engine says how many combinations each has."""
+
+
+def _bounds(nodes: Ints, rows: Ints, needed: float) -> list[int]:
+    """The nodes at which a column is cut into about twice as many parts as are needed, of like numbers of rows."""
+    parts = 2 * min(_PARTS // 2, math.ceil(needed))
+    total, before = int(rows.sum()), np.cumsum(rows) - rows
+    part = (2 * before + rows) * parts // (2 * total)
+    return [int(node) for node in nodes[1:][part[1:] > part[:-1]]]
+
+
+def _joined(many: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Neighbouring parts put together as long as they fit: the first and the last of each."""
+    found: list[tuple[int, int]] = []
+    held = 0
+    for at, own in enumerate(many):
+        if found and held + own <= room:
+            found[-1], held = (found[-1][0], at), held + own
+        else:
+            found.append((at, at))
+            held = own
+    return found

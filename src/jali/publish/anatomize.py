@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, Runs, combine, counted, narrowed, owners
 from jali.core.formats import free_name
 from jali.core.progress import Step, watched
-from jali.core.rows import fresh_order
+from jali.core.rows import Order, fresh_order
 from jali.encoding.ends import Grid
+from jali.encoding.large import MORE, LargeTable
+from jali.encoding.large import shown as shown_size
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs, divergence
@@ -21,12 +23,13 @@ from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, promised_people, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.portions import PERSON, DealtRows, as_values, seats_of
 from jali.publish.transparent import claim, is_asked
 from jali.releases.column import Published, holder_cover, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
 from jali.releases.generalized import Requirement
 from jali.releases.linked.buckets import Buckets, Contents, counts_on_size
-from jali.releases.linked.linked import Assignment, paired, pairs_of
+from jali.releases.linked.linked import Assignment, Pairs, paired, pairs_of
 from jali.search.batches import dealing, dealt_out, kept_by, row_of, seated_row
 from jali.search.common import require_feasible
 from jali.search.items import Mode, Split
@@ -80,11 +83,13 @@ def anatomize(
     node shows them, or at the levels it names. `transparent=True` is for buckets that anatomy deals: they keep the
     promises also against an attacker who knows this algorithm, and the release says so.
     """
-    require_table("anatomize", table)
+    require_table("anatomize", table, large=True)
     required = principles_of(principles)
     require_publishable(table, pseudonyms=False)
     table = only_present(table)
     _check(table, required, buckets, generalized)
+    if isinstance(table, LargeTable):
+        _check_large(table, buckets, generalized)
     _check_cuts(buckets, mode, split)
     boxed = generalized is True and buckets == "partition"
     if not boxed and (show is not None or grid is not None):
@@ -95,6 +100,9 @@ def anatomize(
     method: dict[str, Any] = {"name": "anatomize", "buckets": buckets if isinstance(buckets, str) else "levels"}
     method |= {"mode": mode, "split": split} if buckets == "partition" else {}
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
+    if isinstance(table, LargeTable):
+        with watched("forming buckets", on_step) as step:
+            return _dealt_beyond(table, required, method | {"generalized": False}, step)
     weights = None if table.weight is None else np.unique(table.weight, return_inverse=True)[1].reshape(-1)
     distinct, record = table.merged(weights)  # rows of different weights may go to different buckets
     with watched("forming buckets", on_step) as step:
@@ -142,6 +150,17 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
                 f"{principle!r} promises that people look alike in groups, and individuals are shown one by one",
                 do='promise diversity instead, or pass buckets="partition" and generalized=True',
             )
+
+
+def _check_large(table: LargeTable, buckets: object, generalized: object) -> None:
+    """Raise InputError for buckets that do not follow from how many people have each value."""
+    if buckets != "anatomy":
+        raise table.refused('anatomize with buckets other than "anatomy"')
+    if generalized:
+        raise table.refused("anatomize with generalized")
+    if PERSON * table.rows > table.memory:
+        what = f'anatomize holds {PERSON} bytes for each row, more than memory = "{shown_size(table.memory)}"'
+        raise InputError(what, do=MORE)
 
 
 def _check_cuts(buckets: object, mode: Mode, split: Split) -> None:
@@ -193,6 +212,37 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     member, bucket = dealt_out(row, fresh_order(buckets))
     step(table.rows, table.rows)
     return _Grouped(table, bucket, member)
+
+
+def _dealt_beyond(
+    large: LargeTable, required: tuple[Principle, ...], method: Mapping[str, Any], step: Step
+) -> Buckets:  # fmt: skip
+    """The release of a table beyond memory: seats are dealt from its values, and taken by its rows in portions."""
+    values = large.at_roots()
+    found = _dealt(values, required, step)
+    assert found.member is not None
+    bucket = found.bucket.astype(np.int32, copy=False)
+    hidden = [publish_exact(column) for column in values.sensitive]
+    entries = _entries(hidden, found, bucket)
+    rows = DealtRows(large, values, seats_of(found.member, bucket, values.records))
+    del bucket
+    shown = [as_values(column) for column in large.columns if column.role != "sensitive"]
+    taken = [column.name for column in large.columns]
+    size = narrowed(counted(entries[1].each, entries[2]))
+    pairs = Pairs(np.zeros(len(size), dtype=np.uint8), Runs(np.ones(len(size), dtype=np.uint8)), Order(size))
+    names = (free_name("bucket", taken), free_name("count", taken), None)
+    contents = Contents(tuple(shown), pairs, *entries, None, names)
+    told: Any = {"groups": contents.buckets, "suppressed": 0, "others": large.of_role("other")}
+    manifest = manifest_of(Buckets.kind, values, required, method, **told)
+    release = Buckets(contents, manifest, origin=large.origin).without_rows(rows.unheld(shown))
+    _require_kept(release)
+    value, _ = combine([(c.held, len(c.labels)) for c in contents.hidden], len(contents.people))
+    kl = rows.divergence(contents.entries, value, contents.people)
+    costs = bucket_costs(release, large, large.domain, kl=kl)
+    metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
+    release.manifest = replace(manifest, metrics=metrics)
+    release.verify()
+    return release
 
 
 # -- what is published --------------------------------------------------------------------------------------------

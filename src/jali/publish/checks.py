@@ -113,12 +113,16 @@ def _noted_only(column: Column, why: Suspicion) -> bool:
 
 def _repeats(table: Table, column: Column) -> bool:
     """Whether a value of a column, the missing one left out, stands in several rows."""
-    rows = counted(column.codes, table.multiplicity, len(column.values))
+    known = column.value_rows
+    rows = counted(column.codes, table.multiplicity, len(column.values)) if known is None else known
     return bool((rows[: len(column.values) - (1 if column.values.null_count else 0)] > 1).any())
 
 
-def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
-    """What a reader of a release should know: which sensitive columns no promise is about, and odd values."""
+def notes_of(table: Table, principles: Iterable[Principle], others: Sequence[Column] = ()) -> tuple[str, ...]:
+    """What a reader of a release should know: which sensitive columns no promise is about, and odd values.
+
+    `others` are columns of the release that the table does not hold.
+    """
     judged = [p for p in principles if not p.inner.judges_size_alone]
     names = {None if p.every_column else getattr(p.inner, "sensitive", None) for p in judged}
     found = [
@@ -129,7 +133,7 @@ def notes_of(table: Table, principles: Iterable[Principle]) -> tuple[str, ...]:
     found += [f'the sensitive column "{c.name}" is close to unique: {w.reason}' for c, w in table.suspected]
     found += [
         f'the numbers of "{column.name}" have digits that only rounding errors can have made: round them first'
-        for column in (*table.sensitive, *table.of_role("other"))
+        for column in (*table.sensitive, *table.of_role("other"), *others)
         if column.name not in table.allowed and v.needless_digits(column.values.filter(pa.array(column.present)))
     ]
     return (*found, *_together(table))

@@ -145,7 +145,7 @@ def of_drafts(
         tables = tuple(pool.map(lambda each: _published(assigned, each), drafts))
     weight = None if isinstance(assigned, Seated) else _mean_of_batches(table, assigned.of_record)
     contents = Contents(tables, *_entries(assigned), weight, names)
-    told = {"groups": len(tables[0].sizes), "suppressed": 0}
+    told: Any = {"groups": len(tables[0].sizes), "suppressed": 0}
     manifest = manifest_of(Angel.kind, table, principles, method, **told)
     manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
     release = Angel(contents, manifest, origin=table.origin)

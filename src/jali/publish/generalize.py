@@ -15,7 +15,7 @@ from jali.core.arrays import Bools, Ints, combine, found_among
 from jali.core.progress import Step, watched
 from jali.encoding.ends import Grid
 from jali.encoding.large import LargeTable
-from jali.encoding.table import Table
+from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError
 from jali.principles.base import Principle, hold, principles_of
 from jali.publish.checks import (
@@ -31,6 +31,7 @@ from jali.publish.checks import (
     require_table,
     told_importance,
 )
+from jali.publish.portions import of_node
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest
 from jali.releases.column import Published, publish_exact, publish_quasi
@@ -73,10 +74,12 @@ class Beyond(NamedTuple):
 def publish(
     table: Table, partition: Partition, principles: tuple[Principle, ...], method: Mapping[str, Any],
     *, shows: Mapping[str, Show] | None = None, shift: Shift | None = None, beyond: Beyond | None = None,
+    large: LargeTable | None = None,
 ) -> Generalized:  # fmt: skip
     """The release of a partition that is a lattice node; columns are shown at its level, or each group as `shows`.
 
-    `beyond` is the table whose levels these are, where its own values are not held.
+    `beyond` is the table whose levels these are, where its own values are not held; `large` is the same where columns
+    that are published as they are are not held either.
     """
     held = table.distinct()
     combination = held.frequencies.row_combination
@@ -97,7 +100,8 @@ def publish(
         raise InfeasibleError(ALIKE)
     people = None if table.person is None else people_table(held, shown, made, principles)
     told = {"groups": shown.groups, "suppressed": suppressed}
-    manifest = manifest_of(Generalized.kind, table, principles, method, **told)
+    others = () if large is None else large.of_role("other")
+    manifest = manifest_of(Generalized.kind, table, principles, method, **told, others=others)
     release = Generalized(
         tuple(made),
         replace(manifest, metrics=asdict(_costs(table, partition))),
@@ -106,6 +110,7 @@ def publish(
         weight_name=table.weight_name,
         people=people,
         origin=table.origin,
+        unheld=None if large is None else of_node(large, partition.levels, held, made, hidden),
     )
     release.remember(one_of_each(combination, table.frequencies.combinations), table.records, by_combination=True)
     if any(column.generalized_by_group for column in made):
@@ -156,8 +161,9 @@ def manifest_of(
     *,
     groups: int,
     suppressed: int,
+    others: Sequence[Column] = (),
 ) -> Manifest:
-    """The manifest of a release of this table, without its metrics."""
+    """The manifest of a release of this table, and of `others` columns that are not held, without its metrics."""
     return Manifest(
         kind=kind,
         method=dict(method),
@@ -170,7 +176,7 @@ def manifest_of(
             "one_row_per_person_assumed": table.person_name is None,
         },
         domain={c.name: "declared" if c.declared and table.domain == "declared" else "present" for c in table.quasi},
-        notes=notes_of(table, principles),
+        notes=notes_of(table, principles, others),
         allowed=dict(table.allowed),
     )
 
@@ -231,7 +237,7 @@ def generalize(
     require_table("generalize", table, large=True)
     required = principles_of(principles)
     budget = budget_of(suppress)
-    require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show, default="taxonomy")
     shift = shift_of(shows, towards, start)
@@ -261,6 +267,10 @@ def generalize(
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
     told: Any = {"shows": shows, "shift": shift, "beyond": None if large is None else Beyond(large, step)}
+    if large is not None and len(large.columns) > len(table.columns):
+        if set(shows.values()) != {"taxonomy"}:
+            raise large.refused('generalize with show other than "taxonomy" and columns that are published as they are')
+        told["large"] = large
     release = publish(table, lattice.partition(node, hidden), required, method, **told)
     release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
     return release

@@ -31,6 +31,7 @@ from jali.publish.checks import (
     told_importance,
 )
 from jali.publish.generalize import ALIKE, manifest_of, mean_weight, one_of_each
+from jali.publish.portions import GroupedRows
 from jali.publish.transparent import claim, halved_claim, is_asked, require_mixing, sizes_alone
 from jali.releases.column import publish_exact
 from jali.releases.display import Members, Show, ends_alone, naming_values, publish_groups, shows_of
@@ -75,17 +76,20 @@ def of_groups(
     ]
     # boxes that show the same are one published group
     shown, first = combine([(c.held, len(c.labels)) for c in made if c.role == "quasi"], held.records)
+    others = None if beyond is None else beyond.others
+    beside = () if others is None else others.large.of_role("other")
     published = _partition(held, shown, len(first)) if table.person is not None else None
     if published is not None and not bool(hold(principles, published.counts(held)).all()):
         raise InfeasibleError(ALIKE)
     release = kind(
         tuple(made),
-        manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0),
+        manifest_of(kind.kind, table, principles, method, groups=len(first), suppressed=0, others=beside),
         numbers=held.multiplicity,
         weight=mean_weight(held, shown.astype(np.int64)),
         weight_name=table.weight_name,
         people=None if published is None else people_table(held, published, made, principles),
         origin=table.origin,
+        unheld=None if others is None else others.unheld(held, own, made),
     )
     if table.person is None and len(first) < groups and not bool(hold(principles, release.counts()).all()):
         raise InfeasibleError(ALIKE)
@@ -104,6 +108,7 @@ class _Beyond(NamedTuple):
 
     grown: Grown
     pieces: Callable[[], Iterable[Table]]
+    others: GroupedRows | None = None  # with columns that are not held
 
     def members(self, records: Ints) -> Iterator[Members]:
         """Who is in each group, for each quasi-identifier in turn."""
@@ -195,7 +200,9 @@ def partition(
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
         _require_beyond(table, required, mode, share)
-    require_publishable(table.at_roots() if isinstance(table, LargeTable) else table)
+        if halves:
+            table.at_roots(other=True)  # which must fit
+    require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
@@ -214,8 +221,8 @@ def partition(
             ends = {c.name: order for c in table.quasi if (order := ends_alone(table, c, shows[c.name])) is not None}
             told: Any = {"split": "range" if halves else by, "importance": weights, "on_step": step, "ends": ends}
             told |= {"similarity": similarity}
-            trunk = Trunk(table, required, **told)
-            return _halved_beyond(asked, trunk, by) if halves else _cut_beyond(asked, trunk, threads)
+            trunk = Trunk(table if halves else table.without_others(), required, **told)
+            return _halved_beyond(asked, trunk, by) if halves else _cut_beyond(asked, table, trunk, threads)
         if halves:
             return _halved(asked, by, weights, step)
         options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
@@ -233,10 +240,14 @@ def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mo
             raise table.refused(what)
 
 
-def _cut_beyond(asked: _Asked, trunk: Trunk, threads: int | None) -> Partitioned:
+def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | None) -> Partitioned:
     """The release of a table beyond memory: its engine cuts groups until they fit."""
     branches = trunk.grow()
-    return _of_grown(asked, trunk, trunk.finish(branches, threads), branches)
+    grown = trunk.finish(branches, threads)
+    others = GroupedRows(table, trunk, branches, grown, threads) if table.others else None
+    whole = None if others is None else others.whole()
+    grown, others = (grown, others) if whole is None else (whole, None)
+    return _of_grown(asked, trunk, grown, branches, others)
 
 
 def _halved_beyond(asked: _Asked, trunk: Trunk, by: By) -> Partitioned:
@@ -245,8 +256,10 @@ def _halved_beyond(asked: _Asked, trunk: Trunk, by: By) -> Partitioned:
     return _of_grown(asked, trunk, Halving(trunk, by, Bits(fresh_order, open_order)).grown(portions), portions)
 
 
-def _of_grown(asked: _Asked, trunk: Trunk, grown: Grown, branches: Sequence[Branch]) -> Partitioned:
-    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False))
+def _of_grown(
+    asked: _Asked, trunk: Trunk, grown: Grown, branches: Sequence[Branch], others: GroupedRows | None = None
+) -> Partitioned:  # fmt: skip
+    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False), others)
     found = asked._replace(table=grown.table)
     return found.release(Partitioned, grown.group, grown.groups, grown.checked, divided=True, beyond=beyond)
 

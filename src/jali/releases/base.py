@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -16,13 +16,14 @@ from jali._version import __version__
 from jali.core.arrays import Bools, Ints, combine, counted
 from jali.core.formats import formula_columns, to_native
 from jali.core.rows import Rows
-from jali.core.text import html_outline, html_table, notebook
+from jali.core.spill import Written
 from jali.errors import InputError, InternalError, nearest
 from jali.principles import from_dict
 from jali.principles.base import Principle, hold
 from jali.principles.counts import Counts
 from jali.releases import store
-from jali.releases.summary import ATTACKER, NOT_COVERED, UNKNOWN, Words, an, column_line, cut, of_known, some_unknown
+from jali.releases.summary import ATTACKER, NOT_COVERED, UNKNOWN, Words, an, column_line, of_known, some_unknown
+from jali.releases.written import Format, no_memory
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -41,9 +42,7 @@ _SHAPES = {
 """What each part of a manifest is."""
 COMPARED = ("kl", "loss")
 """Measures that compare with the original are for its holder: saved, they would tell alike originals apart."""
-_NAMED = ("name", "role", "kind")  # what a manifest says of every column
-SHOWN_ROWS = 5
-"""How many rows of a table a notebook shows."""
+_NAMED = ("name", "role", "kind")  # of every column
 Reading = Callable[[], tuple[Mapping[str, Rows], dict[str, Any]]]
 """A way to read the tables and the manifest of a release that was written."""
 Bound = Literal["exact", "at most"]
@@ -160,7 +159,7 @@ class Release(ABC):
         """What is published, table by table."""
 
     @property
-    def counted_tables(self) -> dict[str, Rows]:
+    def counted_tables(self) -> Mapping[str, Written]:
         """The tables as they are written: where many rows are alike, as distinct rows with their numbers."""
         return {name: Rows(table) for name, table in self.tables.items()}
 
@@ -182,6 +181,11 @@ class Release(ABC):
     @property
     def levels(self) -> dict[str, int]:
         """The level of each quasi-identifier, where each is shown at one."""
+        return {}
+
+    @property
+    def judged(self) -> Mapping[str, Sequence[str]]:
+        """The columns of a table that promises are about, where others need not be read to judge them."""
         return {}
 
     @property
@@ -336,11 +340,11 @@ class Release(ABC):
     def formula_columns(self) -> tuple[str, ...]:
         """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
         kinds = {facts["name"]: facts["kind"] for facts in self.columns_facts()}
-        tables = [rows.distinct for rows in self.counted_tables.values()]
+        tables = [rows.distinct for rows in self.counted_tables.values() if isinstance(rows, Rows)]
         return tuple(dict.fromkeys(name for table in tables for name in formula_columns(table, kinds)))
 
     def save(
-        self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
+        self, folder: str | Path, *, overwrite: bool = False, format: Format = "csv",
         spreadsheet_safe: bool = False,
     ) -> Path:  # fmt: skip
         """Write data and manifest into a folder, atomically, once every promise is found kept in the written files.
@@ -351,7 +355,7 @@ class Release(ABC):
             self.verify()
             return store.write(
                 folder, self.counted_tables, self.written_facts(), overwrite=overwrite, form=format,
-                check=lambda new: self.check_written(new, lambda: store.read(new, in_order=False)),
+                check=lambda new: self.check_written(new, lambda: store.read(new, in_order=False, only=self.judged)),
                 texts=self._pictures(), spreadsheet_safe=spreadsheet_safe,
             )  # fmt: skip
 
@@ -392,19 +396,16 @@ class Release(ABC):
             _ = release.columns  # some kinds make them when they are asked for, from what the manifest says
             return release
         except MemoryError:
-            raise store.no_memory(folder) from None
+            raise no_memory(folder) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, pa.ArrowException):
             do = "get the release again"
             raise InputError(f"the manifest of {folder} does not describe its tables", do=do) from None
 
     def _repr_html_(self) -> str:
         """What `print` shows, and the first rows of each table."""
-        parts: list[object] = [html_outline(repr(self))]
-        for name, own in self.counted_tables.items():
-            first = own.first(SHOWN_ROWS).to_pylist()
-            rows = [["" if c is None else cut(c) if isinstance(c, str) else c for c in row.values()] for row in first]
-            parts.append(html_table(own.names, rows, caption=f"Table “{name}”, its first rows"))
-        return notebook(*parts)
+        from jali.releases.summary import shown_in_notebook
+
+        return shown_in_notebook(self)
 
     def check_written(self, place: str | Path, read: Reading) -> None:
         """Read what was written back: it must say what this release says, and keep every promise by itself."""

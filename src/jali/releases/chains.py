@@ -169,7 +169,7 @@ def chain_of(told: Mapping[str, Any]) -> Chain:
     return Chain(told["name"], told["role"], told["kind"], levels, labels, parents, facts)
 
 
-LETTER, ROW, PAD, STEP = 8, 20, 12, 36
+LETTER, ROW, PAD, STEP = 7, 20, 12, 36
 """Sizes in the picture: of a letter, of a line, within and around boxes, and from a box to those that hang on it."""
 
 
@@ -223,13 +223,13 @@ def _lines(chains: Sequence[Chain], marginal: Marginal) -> list[str]:
 
 # -- the picture -------------------------------------------------------------------------------------------------
 
-INK = "#000000"
-LINE = {"fill": "none", "stroke": "#57606c", "shape-rendering": "crispEdges"}
-FRAME = {"fill": "#ffffff", "stroke": "#57606c"}
+INK = "#222222"
+LINE = {"fill": "none", "stroke": "#8a857a", "shape-rendering": "crispEdges"}
+FRAME = {"fill": "#f7f5ef", "stroke": "#8a857a"}
 WORDS = {  # sensitive columns stand out by their weight too
     "name": {"font-weight": "600"},
-    "shared": {"font-style": "italic", "fill": "#57606c"},
-    "sensitive": {"font-weight": "600", "fill": "#8a1c1c"},
+    "shared": {"font-style": "italic", "fill": "#666666"},
+    "sensitive": {"font-weight": "600", "fill": "#a3341f"},
 }
 TITLE = "Junction tree of the published marginals"
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, combine, counted
 from jali.core.rows import Rows
+from jali.core.spill import Written
 from jali.encoding import values as v
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
@@ -68,7 +69,7 @@ class Concealed(Generalized):
         return made
 
     @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    def counted_tables(self) -> dict[str, Written]:
         """The published table; of a transparent release also its groups, with the people that each has."""
         groups = {} if self.parts is None else {"groups": Rows(self.parts.table(self.of_role("quasi")))}
         return {**super().counted_tables, **groups}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jali.errors import InputError, nearest, one_of
 from jali.releases import store
+from jali.releases.written import files_of
 from jali.sources.engines import stored
 from jali.sources.engines.locations import Location, target_of
 
@@ -50,7 +51,7 @@ def _write_folder(release: Release, folder: str | Path, spark: Spark, *, overwri
     """Tables whose rows have no number, but an order that says something, are written here."""
 
     def files(new: Path, name: str, rows: Rows) -> dict[str, dict[str, Any]]:
-        return store.files_of(new, name, rows, "parquet") if rows.order is None else spark.write(new, name, rows)
+        return files_of(new, name, rows, "parquet") if rows.order is None else spark.write(new, name, rows)
 
     with store.hold_release(folder, overwrite=overwrite):
         release.verify()

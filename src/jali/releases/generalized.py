@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,18 +15,20 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, combine, counted
 from jali.core.formats import free_name
 from jali.core.rows import Order, Places, Rows, cells
+from jali.core.spill import Written
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxEstimate
 from jali.estimates.conditions import BoxColumn
 from jali.principles.base import Combined, Principle, exact
 from jali.principles.counts import Counts
-from jali.releases.base import Bound, Manifest, Release
+from jali.releases.base import Bound, Manifest, Reading, Release
 from jali.releases.column import Published, restored, shown_alike
 from jali.releases.facts import LevelFacts
 from jali.releases.group_facts import GroupFacts, NodeFacts
 from jali.releases.people import PEOPLE, people_counts
 from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
+from jali.releases.unheld import Unheld, formulas_in
 from jali.search.layout import Peel
 
 if TYPE_CHECKING:
@@ -51,10 +54,11 @@ class Generalized(Release):
     def __init__(
         self, columns: tuple[Published, ...], manifest: Manifest, *, numbers: Ints | None = None,
         weight: NDArray[np.float64] | None = None, weight_name: str | None = None, people: pa.Table | None = None,
-        origin: str = "arrow", of: Places | None = None,
+        origin: str = "arrow", of: Places | None = None, unheld: Unheld | None = None,
     ) -> None:  # fmt: skip
         """The release of rows, or of records that stand for `numbers` rows each; `of` is the record of each row.
 
+        `unheld` are further columns, whose rows are not held.
         It keeps distinct rows with their numbers, in an order that follows from what they show and from nothing else.
         """
         held = [column.codes if numbers is None else column.held for column in columns]
@@ -69,11 +73,12 @@ class Generalized(Release):
         self.search: Mapping[str, int] = {}
         self._records = record  # (records,) the distinct row of each that was given
         self._home: _Home | None = None  # for the holder; never saved
+        self._unheld = unheld
 
     @property
     def columns(self) -> tuple[Published, ...]:
         """The published columns, in the order of the table."""
-        return self._columns
+        return self._columns if self._unheld is None else self._unheld.among(self._columns)
 
     @property
     def grouped_rows(self) -> Generalized:
@@ -113,13 +118,46 @@ class Generalized(Release):
         return {column.name: column.level for column in self.of_role("quasi") if not column.generalized_by_group}
 
     @cached_property
-    def counted_tables(self) -> dict[str, Rows]:
+    def counted_tables(self) -> dict[str, Written]:
         """The published table as its distinct rows, and a table of people where a person can have several rows."""
-        data = {column.name: cells(column.texts, column.held) for column in self.columns}
+        unheld = self._unheld
+        tables: dict[str, Written]
+        tables = {"data": self._held_rows if unheld is None else unheld.table(self.columns, self.rows)}
+        return tables if self.people is None else tables | {"people": Rows(self.people)}
+
+    @cached_property
+    def _held_rows(self) -> Rows:
+        """The columns of the published table that are held."""
+        data = {column.name: cells(column.texts, column.held) for column in self._columns}
         if self._weight is not None and self.weight_name is not None:
             data[self.weight_name] = pa.array(self._weight).dictionary_encode()
-        tables = {"data": Rows(pa.table(data), self._order)}
-        return tables if self.people is None else tables | {"people": Rows(self.people)}
+        return Rows(pa.table(data), self._order)
+
+    @property
+    def judged(self) -> Mapping[str, Sequence[str]]:
+        """No promise is about columns that are published as they are and not sensitive."""
+        kept = [column.name for column in self.columns if column.role in ("quasi", "sensitive")]
+        kept += [] if self.weight_name is None else [self.weight_name]
+        return {"data": kept} if len(kept) < len(self.columns) + (self.weight_name is not None) else {}
+
+    def _read_back(self, place: str | Path, read: Reading) -> Self:
+        """The release that was written, as far as promises are about it."""
+        tables, manifest = read()
+        kept = self.judged.get("data")
+        if kept is not None:
+            manifest = manifest | {"columns": [facts for facts in manifest["columns"] if facts["name"] in kept]}
+        return self.restored(place, tables, manifest)
+
+    def formula_columns(self) -> tuple[str, ...]:
+        """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
+        return super().formula_columns() if self._unheld is None else formulas_in(self.columns)
+
+    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
+        """How many rows show the same in these columns; where they are not all held, portion by portion."""
+        unheld = self._unheld
+        if unheld is not None and unheld.has(columns):
+            return unheld.shared_by(columns, self.columns)
+        return super().shared_by(columns)
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -134,7 +172,8 @@ class Generalized(Release):
     @property
     def individuals(self) -> pa.Table:
         """The published quasi-identifiers of each row, in published order."""
-        return self.tables["data"].select([column.name for column in self.of_role("quasi")])
+        held = self.tables["data"] if self._unheld is None else self._held_rows.plain()
+        return held.select([column.name for column in self.of_role("quasi")])
 
     @property
     def group_of_rows(self) -> NDArray[np.int32]:
@@ -242,7 +281,7 @@ class Generalized(Release):
 
     def estimate(self) -> BoxEstimate:
         """What an analyst can infer from the published table."""
-        shown = (column for column in self.columns if column.role != "identifier")
+        shown = (column for column in self._columns if column.role != "identifier")
         return self._estimate(tuple(BoxColumn(c.name, c.kind, c.role, c.cover, c.held) for c in shown))
 
     def inferred(self, cover_of: Callable[[Published], Cover]) -> BoxEstimate:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from jali.core.text import html_outline, html_table, notebook
+
 if TYPE_CHECKING:
     from jali.principles.base import Principle
     from jali.releases.base import Release
@@ -226,3 +228,17 @@ def _unknown(column: Published) -> str:
     """A hint where a cell does not say over what an analyst may spread it."""
     told = column.cover.known[column.held].all()
     return "" if told else "; what * covers is not declared, so that nobody can count or draw it"
+
+
+def shown_in_notebook(release: Release) -> str:
+    """The summary, and the first rows of each table."""
+    parts: list[object] = [html_outline(repr(release))]
+    for name, own in release.counted_tables.items():
+        first = own.first(SHOWN_ROWS).to_pylist()
+        rows = [["" if c is None else cut(c) if isinstance(c, str) else c for c in row.values()] for row in first]
+        parts.append(html_table(own.names, rows, caption=f"Table “{name}”, its first rows"))
+    return notebook(*parts)
+
+
+SHOWN_ROWS = 5
+"""How many rows of a table a notebook shows."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.charts import bars, lines
-from jali.core.rows import Rows
+from jali.core.spill import Written
 from jali.core.text import (
     Html,
     Section,
@@ -132,7 +132,7 @@ def _junction_tree(release: Marginals) -> list[Html]:
     ]  # fmt: skip
 
 
-def _first_rows(name: str, table: Rows, named: list[str]) -> Html:
+def _first_rows(name: str, table: Written, named: list[str]) -> Html:
     """The first rows of a table; what names their people is not repeated here."""
     first = table.first(ROWS)
     columns = [["(not shown here)"] * first.num_rows if column in named else _texts(first[column])

@@ -62,6 +62,7 @@ class Grown:
     groups: int
     members: tuple[Kept, ...]  # of each quasi-identifier
     checked: int
+    first: Ints | None = None  # (groups, columns) codes of the first combination of each group, where they were cut
 
 
 class Kept(NamedTuple):
@@ -261,7 +262,7 @@ class Trunk:
         edges = np.searchsorted(group, np.arange(len(branches) + 1))
         codes = {column.name: np.argsort(self.nodes[column.name])[found.nodes[column.name]] for column in columns}
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            made = [_with(column, codes[column.name][low:high]) for column in columns]
+            made = [with_codes(column, codes[column.name][low:high]) for column in columns]
             yield self.table.made(made, found.rows[low:high], None)
 
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
@@ -279,10 +280,15 @@ class Trunk:
         codes = np.concatenate(first)
         rank = np.empty(len(codes), dtype=np.int64)
         rank[np.lexsort(codes.T[::-1])] = np.arange(len(codes))  # groups are numbered by their first combination
-        return self.grown(kept, rank)
+        return replace(self.grown(kept, rank), first=codes[np.argsort(rank)])
 
     def _cut_piece(self, piece: Table, threads: int | None) -> tuple[Ints, Ints]:
         """The group of each record of a piece, and the codes of the first combination of each group."""
+        f, group = piece.frequencies, self.cut_of(piece, threads)
+        return group[f.row_combination], f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+
+    def cut_of(self, piece: Table, threads: int | None) -> Ints:
+        """The group of each combination of a piece."""
         f = piece.frequencies
         own = items_of(piece, "strict")
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
@@ -294,7 +300,7 @@ class Trunk:
         self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
         group[items.combination] = number
-        return group[f.row_combination], f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+        return group
 
     def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
         """What is kept of rows, given by the codes of each column, whose groups were found."""
@@ -330,7 +336,7 @@ class Trunk:
             )
             for a in range(len(self.table.quasi))
         )
-        made = [_with(c, np.concatenate([each.codes[c.name] for each in kept])) for c in self.table.columns]
+        made = [with_codes(c, np.concatenate([each.codes[c.name] for each in kept])) for c in self.table.columns]
         table = self.table.made(made, np.concatenate([each.rows for each in kept]), None)
         group = np.concatenate([each.group + at for each, at in placed])
         return Grown(table, rank[group], len(rank), members, self.checked)
@@ -378,7 +384,7 @@ def joined(parts: Sequence[Finished]) -> Finished:
     return Finished(parts[0].groups, members, codes, rows, group)
 
 
-def _with(column: Column, codes: NDArray[np.integer]) -> Column:
+def with_codes(column: Column, codes: NDArray[np.integer]) -> Column:
     """The column with these codes."""
     many = len(column.values)
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32

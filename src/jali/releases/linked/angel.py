@@ -26,7 +26,6 @@ from jali.estimates.together import SeveralEstimate
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
-from jali.releases import store
 from jali.releases.base import Bound, Manifest
 from jali.releases.column import Published
 from jali.releases.linked.decide import JOINT_TIME, JointCheck, decide
@@ -45,6 +44,7 @@ from jali.releases.summary import (
     sensitive_line,
     with_notes,
 )
+from jali.releases.written import Format
 
 TOLERANCE = 1e-5
 """Posteriors are sums of floats: their levels are compared with those of batches up to this relative error."""
@@ -284,7 +284,7 @@ class Angel(Linked):
         return found
 
     def save(
-        self, folder: str | Path, *, overwrite: bool = False, format: store.Format = "csv",
+        self, folder: str | Path, *, overwrite: bool = False, format: Format = "csv",
         spreadsheet_safe: bool = False, private: str | Path | None = None,
     ) -> Path:  # fmt: skip
         """Write the tables and the manifest into a folder, and with `private` the original's batches into that file.

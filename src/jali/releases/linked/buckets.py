@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,14 +14,15 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, Runs, combine, counted, narrowed
 from jali.core.formats import to_native
 from jali.core.rows import NumbersOf, Paired, Rows, cells, fresh_order
-from jali.errors import InternalError
+from jali.core.spill import Written
+from jali.errors import InputError, InternalError
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import Mass, shuffled_within
 from jali.estimates.linked import LinkedEstimate
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
-from jali.releases.base import Bound, Manifest
+from jali.releases.base import Bound, Manifest, Reading
 from jali.releases.column import Published, restored, whole_numbers
 from jali.releases.linked.linked import (
     Assignment,
@@ -39,6 +41,7 @@ from jali.releases.linked.linked import (
 )
 from jali.releases.linked.tables import floats
 from jali.releases.summary import NOT_COVERED, VISIBLE, Words, beyond, bucket_summary, individual_line, is_exact
+from jali.releases.unheld import Unheld, formulas_in
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
@@ -108,6 +111,17 @@ class Buckets(Linked):
     words: ClassVar[Words] = Words("bucket", "buckets", "Buckets")
 
     contents: Contents
+    _unheld: Unheld | None = None
+
+    def without_rows(self, unheld: Unheld) -> Self:
+        """The release whose individuals are not held: of these, contents know the values, and the sizes of buckets."""
+        self._unheld = unheld
+        return self
+
+    def _require_rows(self, what: str) -> None:
+        if self._unheld is not None:
+            do = "save it into a folder, and read its files part by part"
+            raise InputError(f"{what} needs all individuals, which are more than memory holds", do=do)
 
     @property
     def columns(self) -> tuple[Published, ...]:
@@ -122,13 +136,17 @@ class Buckets(Linked):
     @property
     def group_of_rows(self) -> NDArray[np.integer]:
         """The bucket of each individual, counted from 0: its number less one."""
+        self._require_rows("the bucket of each row")
         return self.contents.bucket
 
     @property
-    def counted_tables(self) -> dict[str, Rows]:  # made when asked for: a number for each row
+    def counted_tables(self) -> dict[str, Written]:  # made when asked for: a number for each row
         """The individuals with their bucket numbers, and the buckets with their values and counts."""
         held = self.contents
         number, count, weights = held.names
+        if self._unheld is not None:
+            written = self._unheld.table(held.shown, self.rows, number)
+            return {"individuals": written, "buckets": entries_of(held, (number, count))}
         link, weight = held.pairs.link, held.weight
         apart: dict[str, NumbersOf] = {number: lambda some: pa.array(link[some].astype(np.int64) + 1)}
         if weight is not None and weights is not None:
@@ -136,6 +154,31 @@ class Buckets(Linked):
         shown = pa.table({column.name: cells(column.texts, column.held) for column in held.shown})
         individuals = Paired(shown, held.pairs.order, held.pairs.cell, apart)
         return {"individuals": individuals, "buckets": entries_of(held, (number, count))}
+
+    @property
+    def judged(self) -> Mapping[str, Sequence[str]]:
+        """Of individuals their buckets, unless a promise says that they look alike."""
+        number, _, weights = self.contents.names
+        alike = any(map(counts_on_size, self.principles))
+        return {} if alike or weights is not None else {"individuals": [number]}
+
+    def _read_back(self, place: str | Path, read: Reading) -> Self:
+        """The release that was written, as far as promises are about it."""
+        tables, manifest = read()
+        if self.judged:
+            kept = [facts for facts in manifest["columns"] if facts["role"] in ("sensitive", "bucket", "count")]
+            manifest = manifest | {"columns": kept}
+        return self.restored(place, tables, manifest)
+
+    def shared_by(self, columns: tuple[Published, ...]) -> Ints:
+        """How many rows show the same in these columns; where they are not held, portion by portion."""
+        if self._unheld is not None and self._unheld.has(columns):
+            return self._unheld.shared_by(columns, self.contents.shown)
+        return super().shared_by(columns)
+
+    def formula_columns(self) -> tuple[str, ...]:
+        """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
+        return super().formula_columns() if self._unheld is None else formulas_in(self.columns)
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -158,6 +201,7 @@ class Buckets(Linked):
         It is drawn from the published tables and the system's own randomness, so it says no more than they do: who
         got which value means nothing, and any number of such tables say nothing either.
         """
+        self._require_rows("dealing values out")
         held = self.contents
         own, people = (each.astype(np.int64) for each in (held.entry_bucket, held.people))
         entry = shuffled_within(own, people, held.bucket.astype(np.int64), fresh_order(self.rows))
@@ -235,6 +279,7 @@ class Buckets(Linked):
 
     def linked(self, covers: Mapping[str, Any]) -> LinkedEstimate:
         """The estimate, with other covers for some columns."""
+        self._require_rows("an estimate")
         held = self.contents
         shown, hidden = (
             [BoxColumn(c.name, c.kind, c.role, covers.get(c.name, c.cover), c.held) for c in columns]
@@ -267,7 +312,7 @@ class Buckets(Linked):
         shown = [restored(f, read.shown[f["name"]]) for f in told if f["role"] != "sensitive"]
         weight = None if weights is None else weight_of("bucket", read.each(floats(read.shown[weights])), read.link)
         alike = any(map(counts_on_size, facts.principles))
-        if read.in_order or alike:
+        if shown and (read.in_order or alike):
             columns, pairs = paired(shown, read.link, **read.how)
         else:  # only the promises are judged, which ask for the sizes of buckets
             columns, pairs = tuple(shown), sized(read)

@@ -262,7 +262,7 @@ def sized(read: Members) -> Pairs:
     """How many rows each number has, where nobody asks which cells have which number: one pair of each number."""
     if read.numbers is None:
         raise ValueError("the table has no numbers")
-    every = counted(read.numbers, None, 1)
+    every = counted(read.numbers, read.how.get("numbers"), 1)
     if every[0]:
         raise ValueError("the numbers do not begin with 1")
     many = narrowed(every[1:])

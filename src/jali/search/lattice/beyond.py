@@ -75,12 +75,13 @@ def best_beyond(
 
 
 def given_beyond(table: LargeTable, principles: tuple[Principle, ...], node: Levels, *, on_step: Step) -> Lattice:
-    """A lattice whose table has a given node, with all columns that are published."""
-    try:
-        return Lattice(table.at(node), principles, on_step=on_step)
-    except TooManyError:
-        what = "these levels have more combinations than memory holds"
-        raise InputError(what, do=MORE) from None
+    """A lattice whose table has a given node, with all columns that are published, or those that promises are about."""
+    for other in (True, False):
+        try:
+            return Lattice(table.at(node, other=other), principles, on_step=on_step)
+        except TooManyError:
+            continue
+    raise InputError("these levels have more combinations than memory holds", do=MORE)
 
 
 def minimal_beyond(table: LargeTable, principles: tuple[Principle, ...], *, on_step: Step) -> Nodes:
