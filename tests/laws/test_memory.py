@@ -262,7 +262,7 @@ def test_the_best_node_beyond_memory_is_that_in_memory(
 
 @given(st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 30), st.sampled_from(PROMISES))
 def test_the_minimal_nodes_beyond_memory_are_those_in_memory(rows: list[Any], room: int, promises: Any) -> None:
-    """With their groups and costs; each of them can be published."""
+    """With their groups and costs; each of them can be published, if it fits."""
     held, large = both(rows, room, ROLES)
     expected, found = (outcome(lambda table=table: jali.minimal(table, promises), table) for table in (held, large))
     if isinstance(expected, str) or found is None:
@@ -274,7 +274,9 @@ def test_the_minimal_nodes_beyond_memory_are_those_in_memory(rows: list[Any], ro
     assert [node.kl for node in found] == pytest.approx([node.kl for node in expected], abs=1e-9)
     assert found.satisfied == expected.satisfied
     levels = dict(found[0].levels)
-    same_release(jali.generalize(large, promises, levels=levels), jali.generalize(held, promises, levels=levels))
+    release = outcome(lambda: jali.generalize(large, promises, levels=levels), large)
+    if release is not None:
+        same_release(release, jali.generalize(held, promises, levels=levels))
 
 
 def many(number: int = 400) -> list[Any]:
@@ -347,7 +349,7 @@ def test_a_node_in_portions_is_judged_and_priced_as_in_memory(
     expected = whole.suppression(tally, budget)
     assert (found is None) == (expected is None)
     lost = rows_lost(principles, whole.roller.counts(tally))
-    assert portions.lost(principles, lost - 1) == (lost > 0)
+    assert lost == 0 or portions.lost(principles, lost - 1)
     assert not portions.lost(principles, lost)
     if found is None or expected is None:
         return
@@ -445,6 +447,48 @@ def test_without_a_copy_the_rows_are_asked(temporary: Path, monkeypatch: pytest.
     assert not any("each question" in note for note in (*held.notes, *copied.notes))
     promises = [jali.KAnonymity(8), jali.EntropyDiversity(1.5)]
     same_release(jali.generalize(large, promises, suppress=0.05), jali.generalize(held, promises, suppress=0.05))
+
+
+def lazy_frames(table: pa.Table, folder: Path) -> Iterator[Any]:
+    """The same rows as frames that count themselves."""
+    yield pl.from_arrow(table).lazy()
+    with closing(duckdb.connect()) as connection:
+        yield connection.from_arrow(table)
+        assert connection.sql("SHOW TABLES").fetchall() == []  # the caller's connection is as it was
+    yield ds.dataset(table)
+    with closing(sqlite3.connect(folder / "ibis.sqlite")) as lite:
+        lite.execute("CREATE TABLE people (age INTEGER, zip TEXT, sex TEXT, disease TEXT)")
+        lite.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", [tuple(row.values()) for row in table.to_pylist()])
+        lite.commit()
+    yield pytest.importorskip("ibis").sqlite.connect(folder / "ibis.sqlite").table("people")
+
+
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string'")  # of pandas, which Ibis asks for it
+def test_frames_of_every_library_are_copied(tmp_path: Path) -> None:
+    """The release is that of memory, and of the library's own answers where names do not allow a copy."""
+    table = people(many()).select(["age", "zip", "sex", "disease"])
+    expected = jali.generalize(jali.table(table, **ROLES), jali.KAnonymity(8), suppress=0.05)
+    for frame in lazy_frames(table, tmp_path):
+        large = jali.table(frame, **ROLES, memory=for_combinations(85, 4))
+        assert isinstance(large, LargeTable)
+        assert not any("each question" in note for note in large.notes)
+        same_release(jali.generalize(large, jali.KAnonymity(8), suppress=0.05), expected)
+    named = table.rename_columns(["age", "Age", "sex", "disease"])
+    roles = {"quasi": dict(zip(("age", "Age", "sex"), ROLES["quasi"].values(), strict=True)), "sensitive": ["disease"]}
+    large = jali.table(pl.from_arrow(named).lazy(), **roles, memory=for_combinations(85, 4))
+    assert any("differ in capitals only" in note for note in large.notes)
+    held = jali.generalize(jali.table(named, **roles), jali.KAnonymity(8))
+    same_release(jali.generalize(large, jali.KAnonymity(8)), held)
+
+
+def test_a_copy_that_breaks_is_one_line(temporary: Path) -> None:
+    """Lack of memory is said as such; of anything else the kind of error, never its words."""
+    _, large = both(many(), 85, ROLES)
+    assert isinstance(large, LargeTable)
+    for problem, raised in ((duckdb.OutOfMemoryException, MemoryError), (duckdb.IOException, InputError)):
+        with patch.object(DuckDB, "answer", side_effect=problem("13050")), pytest.raises(raised) as caught:
+            jali.generalize(large, jali.KAnonymity(8))
+        assert "13050" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
@@ -703,7 +747,9 @@ def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
     for status, names in seen:
         assert status.st_nlink == 0
         assert not status.st_mode & 0o077
-        assert names == []
+        assert not [
+            name for name in names if not name.startswith("jali-")
+        ]  # the copy of the table, a folder of its own
     assert all(each._file.closed for each in made)
 
 

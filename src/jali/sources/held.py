@@ -257,13 +257,17 @@ def _copy(
 
 @contextmanager
 def _asked(copy: Engine) -> Iterator[Engine]:
-    """The copy; where DuckDB has too little memory for a question, that is said as such."""
+    """The copy; where DuckDB has too little memory or disk for a question, that is said as such."""
     try:
         yield copy
     except Exception as problem:
-        if type(problem).__name__ != "OutOfMemoryException":
+        if type(problem).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
             raise
-        raise MemoryError("there is not enough memory to count the combinations of the table") from None
+        if type(problem).__name__ == "OutOfMemoryException":
+            raise MemoryError("there is not enough memory to count the combinations of the table") from None
+        do = "make room in the temporary folder (TMPDIR), and try again"
+        what = "the copy of the table's combinations cannot be used"
+        raise InputError(what, got=type(problem).__name__, do=do) from None
 
 
 def _close(stack: ExitStack, process: int) -> None:

@@ -301,6 +301,8 @@ def kept(widths: Mapping[str, int], batches: Iterable[pa.RecordBatch], memory: i
         import duckdb
     except ModuleNotFoundError:
         raise NoRoomError("DuckDB is not installed (pip install 'jali[duckdb]')") from None
+    if len({name.casefold() for name in widths}) < len(widths):
+        raise NoRoomError("names of columns differ in capitals only, which DuckDB takes for the same")
     names = ("main", "combinations")
     with bounded(memory) as own:
         path = str(Path(own["temp_directory"]) / "combinations.duckdb")
