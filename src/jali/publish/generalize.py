@@ -31,7 +31,6 @@ from jali.publish.checks import (
     require_table,
     told_importance,
 )
-from jali.publish.portions import of_node
 from jali.publish.transparent import claim, is_asked
 from jali.releases.base import Manifest
 from jali.releases.column import Published, publish_exact, publish_quasi
@@ -43,7 +42,6 @@ from jali.search.common import Partition
 from jali.search.lattice.costs import Costing, Costs, Metric, Nodes
 from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.tally import Roller
-from jali.search.trunk import Trunk
 
 WEIGHT_DIGITS = 6
 
@@ -67,6 +65,8 @@ class Beyond(NamedTuple):
 
     def pieces(self, principles: tuple[Principle, ...]) -> Iterator[Table]:
         """The rows of the table, some at a time."""
+        from jali.search.trunk import Trunk
+
         trunk = Trunk(self.table, principles, split="range", importance=None, on_step=self.step)
         return trunk.pieces(trunk.portions(), other=False)
 
@@ -102,6 +102,11 @@ def publish(
     told = {"groups": shown.groups, "suppressed": suppressed}
     others = () if large is None else large.of_role("other")
     manifest = manifest_of(Generalized.kind, table, principles, method, **told, others=others)
+    unheld = None
+    if large is not None:
+        from jali.publish.portions import of_node
+
+        unheld = of_node(large, partition.levels, held, made, hidden)
     release = Generalized(
         tuple(made),
         replace(manifest, metrics=asdict(_costs(table, partition))),
@@ -110,7 +115,7 @@ def publish(
         weight_name=table.weight_name,
         people=people,
         origin=table.origin,
-        unheld=None if large is None else of_node(large, partition.levels, held, made, hidden),
+        unheld=unheld,
     )
     release.remember(one_of_each(combination, table.frequencies.combinations), table.records, by_combination=True)
     if any(column.generalized_by_group for column in made):

@@ -28,12 +28,12 @@ from jali.releases.facts import LevelFacts
 from jali.releases.group_facts import GroupFacts, NodeFacts
 from jali.releases.people import PEOPLE, people_counts
 from jali.releases.summary import SEVERAL_ROWS, UNKNOWN_PRESENCE, beyond, summary
-from jali.releases.unheld import Unheld, formulas_in
-from jali.search.layout import Peel
 
 if TYPE_CHECKING:
     from jali.cover.cover import Cover
     from jali.releases.presence import Presence
+    from jali.releases.unheld import Unheld
+    from jali.search.layout import Peel
 
 Requirement = Principle | Combined | Iterable[Principle | Combined]
 
@@ -150,7 +150,11 @@ class Generalized(Release):
 
     def formula_columns(self) -> tuple[str, ...]:
         """The published text columns with a cell that begins with =, +, - or @, which spreadsheets run."""
-        return super().formula_columns() if self._unheld is None else formulas_in(self.columns)
+        if self._unheld is None:
+            return super().formula_columns()
+        from jali.releases.unheld import formulas_in
+
+        return formulas_in(self.columns)
 
     def shared_by(self, columns: tuple[Published, ...]) -> Ints:
         """How many rows show the same in these columns; where they are not all held, portion by portion."""
