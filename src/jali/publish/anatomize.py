@@ -14,8 +14,7 @@ from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.core.rows import Order, fresh_order
 from jali.encoding.ends import Grid
-from jali.encoding.large import MORE, LargeTable
-from jali.encoding.large import shown as shown_size
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs, divergence
@@ -23,7 +22,7 @@ from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, promised_people, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
-from jali.publish.portions import PERSON, DealtRows, as_values, seats_of
+from jali.publish.portions import DealtRows, as_values, require_room, seats_of
 from jali.publish.transparent import claim, is_asked
 from jali.releases.column import Published, holder_cover, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
@@ -158,9 +157,7 @@ def _check_large(table: LargeTable, buckets: object, generalized: object) -> Non
         raise table.refused('anatomize with buckets other than "anatomy"')
     if generalized:
         raise table.refused("anatomize with generalized")
-    if PERSON * table.rows > table.memory:
-        what = f'anatomize holds {PERSON} bytes for each row, more than memory = "{shown_size(table.memory)}"'
-        raise InputError(what, do=MORE)
+    require_room(table, "anatomize")
 
 
 def _check_cuts(buckets: object, mode: Mode, split: Split) -> None:

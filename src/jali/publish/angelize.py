@@ -16,6 +16,7 @@ import pyarrow as pa
 from jali.core.arrays import Ints, added
 from jali.core.progress import Step, watched
 from jali.encoding.ends import Grid
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest, told
 from jali.estimates.boxes import BoxEstimate
@@ -30,10 +31,12 @@ from jali.publish.drafts import (
     How,
     best,
     bucketed,
+    check_large,
     draft,
     kl_of,
     marginal,
     of_drafts,
+    of_large,
     published,
     seated_at_random,
 )
@@ -86,21 +89,27 @@ def angelize(
     people: marginals and buckets are coarsened until that holds, those that lose least first, and the release says
     which. `joint_time` is how many seconds that may take.
     """
-    require_table("angelize", table)
+    require_table("angelize", table, large=True)
     table = prepared(table)
-    least, required = promises_of(table, principles_of(principles), k)
+    whole = table.at_roots() if isinstance(table, LargeTable) else table
+    least, required = promises_of(whole, principles_of(principles), k)
     for name, value, known in (("batches", batches, BATCHES), ("buckets", buckets, BUCKETS)):
         if value not in known:
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
     seats = _seats(transparent, batches, required)
-    table = table if seats is not None and table.weight is None and not joint_k else table.one_by_one()
+    if isinstance(table, LargeTable):
+        check_large(table, seats, buckets, joint_k or marginals is not None)
+    elif seats is None or table.weight is not None or joint_k:
+        table = table.one_by_one()
     shows = shows_of(table.quasi, show)
     table, named = naming_values(table, shows, grid, least)
     how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows, blind=transparent)
     wanted = marginals_of(table, () if marginals is None else marginals)
     with watched("forming batches and buckets", on_step) as step:
-        if seats is None:
+        if isinstance(table, LargeTable):
+            found = of_large(table, required, how, step)
+        elif seats is None:
             found = best(table, required, TRIED if batches == "best" else (batches,), how, step)
         else:
             found = of_seats(table, required, seats, how, step)

@@ -15,16 +15,19 @@ from jali.core.arrays import Ints, Runs, combine, counted, narrowed
 from jali.core.formats import free_name
 from jali.core.progress import Step
 from jali.core.rows import fresh_order, open_order
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.conditions import BoxColumn
+from jali.estimates.link_join import Mass
 from jali.estimates.linked import LinkedEstimate
-from jali.measures.holder import bucket_costs, divergence
+from jali.measures.holder import bucket_costs, divergence, divergence_of_pieces
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
+from jali.publish.portions import require_room
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
@@ -37,6 +40,7 @@ from jali.search.items import Split
 from jali.search.layout import RecodeShow
 from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
+from jali.search.trunk import Trunk
 
 _WORKERS = 4  # tables that are put into order at a time
 
@@ -77,12 +81,7 @@ def kl_of(assigned: Assigned | Seated, data: Draft) -> float:
     """
     table = assigned.table
     if isinstance(assigned, Seated):
-        contents = Contents((), *_entries(assigned))
-        link = assigned.seating.in_group.each
-        columns, pairs = paired(data.columns, link, member=data.bucket[assigned.seating.member])
-        del link
-        mass = mass_of(columns, pairs, contents, lambda column: holder_cover(column, table[column.name], table.domain))
-        return divergence(mass, table)
+        return divergence(_mass(assigned, data), table)
     hidden, entries, people = _entries(assigned)
     f, buckets = table.frequencies, int(data.bucket.max()) + 1
     bucket = np.zeros(f.combinations, dtype=np.int64)
@@ -99,6 +98,51 @@ def kl_of(assigned: Assigned | Seated, data: Draft) -> float:
     weight = _mean_of_batches(table, assigned.of_record)
     own = entries.each.astype(np.int64), people.astype(np.int64)
     return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, *own, weight), table)
+
+
+def _mass(assigned: Seated, data: Draft) -> Mass:
+    """How much mass exact cells have in these batches and buckets, over the domain of the table's holder."""
+    table, contents = assigned.table, Contents((), *_entries(assigned))
+    link = assigned.seating.in_group.each
+    columns, pairs = paired(data.columns, link, member=data.bucket[assigned.seating.member])
+    del link
+    return mass_of(columns, pairs, contents, lambda column: holder_cover(column, table[column.name], table.domain))
+
+
+def check_large(table: LargeTable, seats: Seats | None, buckets: str, several: bool) -> None:
+    """Raise InputError for batches and buckets that do not follow from counts, or that take too much memory."""
+    for wrong, what in (
+        (seats != "anatomy", 'angelize without batches="anatomy" and transparent=True'),
+        (
+            buckets not in {"partition", "partition-kl"},
+            'angelize with buckets other than "partition" or "partition-kl"',
+        ),
+        (several, "angelize with marginals or joint_k"),
+    ):
+        if wrong:
+            raise table.refused(what)
+    require_room(table, "angelize")
+
+
+def of_large(table: LargeTable, required: tuple[Principle, ...], how: How, step: Step) -> Found:
+    """Dealt batches and a strict partition of a table beyond memory.
+
+    Its people are listed by bucket and value alone: dealing looks at nothing else, and those of the same value are as
+    likely as any other to be in each batch that has it.
+    """
+    trunk = Trunk(table, (KAnonymity(how.k),), split="range", importance=None, on_step=step)  # blind: sizes alone
+    branches = trunk.grow()
+    grown = trunk.finish(branches, None)
+    seating = seated_counted(grown.table, required, "anatomy", fresh_order, open_order, on_step=step)
+    assigned = Seated(grown.table, seating, None, None)
+    each, members = np.arange(grown.groups), [[own.astype(np.int64) for own in kept] for kept in grown.members]
+    shown = tuple(
+        publish_groups(c, Members(codes, group, grown.groups, each, rows), how.shows[c.name])
+        for c, (codes, group, rows) in zip(table.quasi, members, strict=True)
+    )
+    data = Draft("data", shown, grown.group.astype(np.int32))
+    kl = divergence_of_pieces(_mass(assigned, data), trunk.pieces(branches, other=False), table.rows)
+    return Found(kl, "anatomy", "partition", assigned, data)
 
 
 def _entries(assigned: Assigned | Seated) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
@@ -150,7 +194,8 @@ def of_drafts(
     manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
     release = Angel(contents, manifest, origin=table.origin)
     _require_kept(release)
-    release.remember(partial(keys_of, assigned), assigned.assignment())
+    if isinstance(assigned, Assigned) or assigned.of_rows is not None:
+        release.remember(partial(keys_of, assigned), assigned.assignment())
     costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None)
     release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.verify()

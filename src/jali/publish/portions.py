@@ -27,8 +27,9 @@ from jali.core.arrays import (
 )
 from jali.core.rows import Order, fresh_order
 from jali.core.spill import AT_ONCE, Portion
-from jali.encoding.large import Counted, LargeTable
-from jali.encoding.table import Column, Role, Table
+from jali.encoding.large import MORE, Counted, LargeTable
+from jali.encoding.large import shown as shown_size
+from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.unheld import Unheld, among
@@ -150,7 +151,11 @@ PERSON = 32
 """Bytes that are held for each row of a table whose individuals are dealt: of seats, and while these are drawn."""
 
 
-_ROLES: tuple[Role, ...] = ("quasi", "sensitive", "other")
+def require_room(table: LargeTable, asked_by: str) -> None:
+    """Raise InputError where the people of a table cannot be dealt within its memory."""
+    if PERSON * table.rows > table.memory:
+        what = f'{asked_by} holds {PERSON} bytes for each row, more than memory = "{shown_size(table.memory)}"'
+        raise InputError(what, do=MORE)
 
 
 class DealtRows:

@@ -127,7 +127,7 @@ class Trunk:
             parts = self._proposed(splitter, branches)
         except TooManyError:
             if len(branches) == 1:
-                raise self._refused("the histograms of a group") from None
+                raise self._refused("the histogram of a group") from None
             half = len(branches) // 2
             return self._cut(branches[:half]) + self._cut(branches[half:])
         self.checked += splitter.checked

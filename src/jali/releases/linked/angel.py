@@ -295,7 +295,7 @@ class Angel(Linked):
         if private is None:
             return publish()
         if self._keys is None:
-            do = "save it when it is made, or leave private out"
+            do = "save it when it is made, from a table that memory holds, or leave private out"
             raise InputError("only a release that was just made knows its private file", do=do)
         path = check_place(private, folder, overwrite=overwrite)
         return write_keys(self._keys(), path, publish, overwrite=overwrite)

@@ -87,8 +87,8 @@ class Seated:
 
     table: Table
     seating: Seating
-    of_rows: Table  # the table that was given
-    record: NDArray[np.int32]  # (records of that,) the record here
+    of_rows: Table | None  # the table that was given, unless its rows are not held
+    record: NDArray[np.int32] | None  # (records of that,) the record here
 
     @property
     def batches(self) -> int:
@@ -102,6 +102,8 @@ class Seated:
 
     def assignment(self) -> Assignment:
         """Where the rows of the table that was given went, found when its holder asks."""
+        assert self.of_rows is not None
+        assert self.record is not None
         return Assignment.of_members(self.of_rows, self.record, self.seating.in_group, self.seating.member)
 
     def renumbered(self, order: Ints) -> Seated:
@@ -119,6 +121,7 @@ class Seated:
 
     def parts(self) -> Assigned:
         """The same as people of each combination, value and batch."""
+        assert self.of_rows is not None
         return Assigned.of_records(self.of_rows.one_by_one(), self.of_record)
 
 
