@@ -114,12 +114,18 @@ def test_a_killed_server_comes_back_as_it_was(moment: str, postgres: Server, mon
             postgres.kill()
 
     monkeypatch.setattr(Postgres, "repeat", dying)
-    with pytest.raises(InputError, match="cannot be used"):
+    failure = ""
+    try:
         larger.write(postgres.url("server"), overwrite=True)
+    except InputError as problem:
+        failure = problem.what
+    # A worker of a server that is gone may end its transaction before it notices.
+    assert "cannot be used" in failure or (moment == "during" and not failure)
+    rows = 800 if failure else 400_000
     monkeypatch.undo()
     os.environ["PGPASSWORD"] = "only for these tests"
     postgres.start()
-    assert jali.load(postgres.url("server")).rows == 800
+    assert jali.load(postgres.url("server")).rows == rows
     tables = postgres.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'server%' ORDER BY 1")
     assert tables == [("server",), ("server_manifest",)]
     larger.write(postgres.url("server"), overwrite=True)

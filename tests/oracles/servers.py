@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -51,7 +52,8 @@ class Server:
     def kill(self) -> None:
         """kill -9 for the server and all its workers."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it was killed before
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def run(self, command: str, *values: Any) -> list[Any]:

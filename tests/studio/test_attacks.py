@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -77,8 +78,10 @@ def test_the_cookie_alone_gives_no_page_with_data(studio: Started) -> None:
 
 def listening(process: int) -> dict[int, str]:
     """The TCP sockets that a process and those below it listen on: the address of each port, as the kernel has it."""
-    own = {os.readlink(link) for one in family(process) for link in Path(f"/proc/{one}/fd").iterdir()}
-    found = {}
+    own, found = set(), {}
+    for link in [link for one in family(process) for link in Path(f"/proc/{one}/fd").iterdir()]:
+        with contextlib.suppress(FileNotFoundError):  # which was closed meanwhile
+            own.add(os.readlink(link))
     for table in ("tcp", "tcp6"):
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:
             fields = line.split()

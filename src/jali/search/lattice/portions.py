@@ -47,6 +47,8 @@ class Portions:
     @cached_property
     def branches(self) -> list[Branch]:
         """Parts of the groups that fit, divided by nodes of columns."""
+        if self.root.combinations <= self.table.room:
+            return [self.root]
         everything = {c.name: (0, int(self.nodes[c.name].max())) for c in self.table.quasi}
         open_parts, ready = [(self.root, everything)], []
         while open_parts:
