@@ -172,7 +172,7 @@ class Halving:
                     yield [turned.put(each[self.bits.turn_of(len(each))]) for each in buckets], own.depth
 
     def _digits(self, many: int) -> int:
-        """The bits that divide so many people into buckets that fit."""
+        """The bits that divide people into buckets that fit."""
         return (max(many - 1, 0) // self.room).bit_length()
 
     def _drawn(self, portions: Sequence[Branch]) -> Iterator[tuple[Ints, Entries]]:

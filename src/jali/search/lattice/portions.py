@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from jali.core.arrays import Bools, Ints, average_size, combine, counted, covered_share, discernibility, loss
-from jali.encoding.large import MORE, LargeTable
+from jali.encoding.large import MORE, Box, LargeTable
 from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
@@ -18,10 +18,6 @@ from jali.search.common import breaking, first_union_that_holds, levels_of
 from jali.search.gate import judged
 from jali.search.lattice.costs import METRICS, Costing, Metric, Node
 from jali.search.lattice.tally import Levels, Roller, Tally
-from jali.search.trunk import Branch
-
-PARTS = 64
-"""Into how many parts a question divides a portion that is still too large, at the most."""
 
 
 @dataclass(eq=False)
@@ -40,57 +36,21 @@ class Portions:
         self.table, self.top, self.node = table, top, node
         self.nodes = table.nodes_at(node)
         self.values = len(top.frequencies.joint)
-        self.root = Branch(table.rows, table.cells_at(node))
 
     # -- portions ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def branches(self) -> list[Branch]:
-        """Parts of the groups that fit, divided by nodes of columns."""
-        if self.root.combinations <= self.table.room:
-            return [self.root]
-        everything = {c.name: (0, int(self.nodes[c.name].max())) for c in self.table.quasi}
-        open_parts, ready = [(self.root, everything)], []
-        while open_parts:
-            made = [part for branch, box in open_parts for part in self._divided(branch, box)]
-            parts = [branch for branch, _ in made]
-            found = self.table.elsewhere.sizes(self.nodes, within=self.root.within(parts))
-            for branch, many in zip(parts, counted(found.group, found.many, len(parts)).tolist(), strict=True):
-                branch.combinations = many
-            ready += [branch for branch in parts if 0 < branch.combinations <= self.table.room]
-            open_parts = [each for each in made if each[0].combinations > self.table.room]
-        return ready
-
-    def _divided(
-        self, branch: Branch, box: Mapping[str, tuple[int, int]]
-    ) -> list[tuple[Branch, dict[str, tuple[int, int]]]]:
-        """The parts of a branch by the column that has most nodes there, each with about as many rows."""
-        rows = {name: self._rows(name, *ends) for name, ends in box.items()}
-        name = max(rows, key=lambda each: np.count_nonzero(rows[each]))
-        low, high = box[name]
-        filled = np.flatnonzero(rows[name])
-        if len(filled) < 2:
+    def boxes(self) -> list[Box]:
+        """Parts of the groups that fit, divided by nodes of quasi-identifiers; InputError where a group does not."""
+        boxes = list(self.table.boxes(self.nodes, [column.name for column in self.table.quasi]))
+        if not all(fits for _, fits in boxes):
             raise InputError("a single group has more combinations than memory holds", do=MORE)
-        wanted = min(PARTS, len(filled), max(2, 2 * branch.combinations // self.table.room))
-        total = np.cumsum(rows[name][filled])
-        at = np.searchsorted(total, total[-1] * np.arange(1, wanted) / wanted) + 1
-        bounds = low + filled[np.unique(np.clip(at, 1, len(filled) - 1))]
-        branch.column, branch.bounds = name, tuple(bounds.tolist())
-        ends = zip([low, *branch.bounds], [*(bound - 1 for bound in branch.bounds), high], strict=True)
-        found = [(Branch(0, 0), {**box, name: own}) for own in ends]
-        branch.parts = [part for part, _ in found]
-        return found
-
-    def _rows(self, name: str, low: int, high: int) -> Ints:
-        """The rows of each node of a column from one to another."""
-        rows = next(column.value_rows for column in self.table.quasi if column.name == name)
-        assert rows is not None
-        return counted(self.nodes[name], rows, high + 1)[low : high + 1]
+        return [box for box, _ in boxes]
 
     def tallies(self) -> Iterator[Tally]:
         """The counts of each portion; groups are in the order of their codes."""
-        for branch in self.branches:
-            found = self.table.elsewhere.count(self.nodes, within=self.root.within([branch]))
+        for box in self.boxes:
+            found = self.table.elsewhere.count(self.nodes, within=box)
             codes = [found.nodes[column.name].astype(np.int32) for column in self.table.quasi]
             begins = np.zeros(len(found.rows), dtype=bool)
             begins[0] = True
@@ -205,7 +165,7 @@ class Portions:
 
 
 def _smallest(groups: Ints, budget: int) -> Ints:
-    """The smallest groups with so many rows in all, smallest first, among equals in the order of their codes."""
+    """The smallest groups, up to a number of rows in all, smallest first, among equals in the order of their codes."""
     ordered = groups[:, np.lexsort((*groups[-2:1:-1], groups[-1]))]
     return ordered[:, np.cumsum(ordered[-1]) <= budget]
 

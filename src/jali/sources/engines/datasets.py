@@ -41,7 +41,7 @@ from jali.sources.engines.locations import Location, is_address
 
 @contextlib.contextmanager
 def engine_at(location: Location, memory: int | None = None) -> Iterator[Engine]:
-    """What counts the rows of the table at a location; a DuckDB of ours uses so much memory."""
+    """The engine that counts the rows of the table at a location; `memory` bounds a DuckDB that is started for it."""
     if location.scheme != "parquet":
         with opened(location, memory=memory) as database:
             yield DatabaseTable(database, database.chosen(location.table))

@@ -221,7 +221,7 @@ A_THREAD = 125_000_000  # bytes that each of its threads needs
 
 @contextlib.contextmanager
 def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
-    """Settings of a DuckDB that uses so much memory, and beyond it a folder that nobody else may look into."""
+    """Settings of a DuckDB that may use `memory` bytes, and beyond them a folder that nobody else may look into."""
     with tempfile.TemporaryDirectory(prefix="jali-") as folder:
         own: dict[str, Any] = {"temp_directory": folder}
         if memory is not None:
