@@ -205,15 +205,13 @@ def csv_lines(table: pa.Table) -> pa.Array:
 def _csv_cells(column: pa.Array, end: str) -> pa.Array:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     known = coded.dictionary
-    texts = known.cast(pa.large_string())
+    texts, quote = known.cast(pa.large_string()), ""
     if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
-        texts = _joined('"', pc.replace_substring(texts, '"', '""'), '"')
-    return _joined("", texts.fill_null(""), end).take(coded.indices).fill_null(end)
-
-
-def _joined(before: str, texts: pa.Array, after: str) -> pa.Array:
-    around = (pa.scalar(text, pa.large_string()) for text in (before, after, ""))
-    return pc.binary_join_element_wise(next(around), texts, *around)
+        texts, quote = pc.replace_substring(texts, '"', '""'), '"'
+    around = (pa.scalar(text, pa.large_string()) for text in (quote, quote + end, ""))
+    cells = pc.binary_join_element_wise(next(around), texts, *around) if quote or end else texts
+    taken = cells.take(coded.indices)
+    return taken.fill_null(end) if taken.null_count else taken
 
 
 def csv_parts(rows: Rows) -> Iterator[pa.Buffer]:

@@ -258,6 +258,8 @@ def ordered(distinct: pa.Table, of: Places) -> Rows:
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     whole = column.combine_chunks()
@@ -393,13 +395,21 @@ def bytes_of(rows: Rows) -> int:
         whole = flat(column)
         labels = whole.dictionary if pa.types.is_dictionary(whole.type) else whole
         if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
-            lengths = pc.binary_length(labels).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64) + 3
+            lengths = _whole(pc.binary_length(labels)).astype(np.int64) + 3
         else:
             lengths = np.full(len(labels), _NUMBER, dtype=np.int64)
         if pa.types.is_dictionary(whole.type) and len(lengths):
-            lengths = lengths[whole.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+            lengths = lengths[_whole(whole.indices)]
         total += int((lengths * numbers).sum()) if len(lengths) else rows.count
     return total
+
+
+def _whole(numbers: pa.Array) -> NDArray[np.integer]:
+    """Numbers, with 0 for a missing one."""
+    whole: NDArray[np.integer] = (numbers.fill_null(0) if numbers.null_count else numbers).to_numpy(
+        zero_copy_only=False
+    )
+    return whole
 
 
 _NUMBER = 12  # bytes of a number or date and its comma, most of which are shorter

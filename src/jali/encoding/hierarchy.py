@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -301,7 +302,7 @@ class Taxonomy(Builder):
     def typed(self, column: str, present: pa.Array) -> pa.Array:
         """The values as they are where the leaves can be read as the same kind, so that 39 is "39"; else as text."""
         kind = v.kind_of(present)
-        return present if kind in ("text", v.kind_of(v.inferred(self._texts))) else v.texts(present)
+        return present if kind == "text" or kind == v.kind_of(v.inferred(self._texts)) else v.texts(present)
 
     def domain(self, column: str, present: pa.Array) -> tuple[pa.Array, bool]:
         """The leaves, in the order of the rows; every value that occurs must be one of them."""
@@ -324,7 +325,7 @@ class Taxonomy(Builder):
             leaves = pa.concat_arrays([leaves, pa.nulls(1, leaves.type)])
         return leaves, True
 
-    @property
+    @cached_property
     def _texts(self) -> pa.Array:
         return pa.array([row[0] for row in self.rows], pa.string())
 

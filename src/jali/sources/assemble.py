@@ -144,7 +144,7 @@ def _named(role: str, given: Mapping[str, object] | Iterable[str]) -> dict[str, 
 LONG = 1 << 20
 """A value of more bytes is long: a few rows of them are as much text as a column can hold."""
 _WORKERS = min(4, os.cpu_count() or 1)  # columns are encoded side by side: Arrow and numpy leave Python free meanwhile
-_FEW = 5_000  # records below which columns are encoded one after the other
+_FEW = 1 << 18  # records below which columns are encoded one after the other
 
 
 def assemble(

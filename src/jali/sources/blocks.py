@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -190,12 +190,10 @@ def rows_by_line(
             stopped.set()
             raise
 
-    with ThreadPoolExecutor(len(workers)) as pool:
-        try:
-            for done in [pool.submit(work, worker) for worker in workers]:
-                done.result()
-        finally:
-            stopped.set()  # also where somebody interrupts
+    if len(workers) == 1:
+        work(workers[0])
+    else:
+        _side_by_side(work, workers, stopped)
     try:
         known = [_known([worker.values(at) for worker in workers]) for at in range(len(wanted))]
     except pa.ArrowInvalid:  # letters of another encoding
@@ -207,6 +205,15 @@ def rows_by_line(
         found = _counted(workers, known, wanted)
         return {name: found.table[name] for name in wanted}, found.rows
     return _held(workers, known, wanted), None
+
+
+def _side_by_side(work: Callable[[_Worker], None], workers: Sequence[_Worker], stopped: threading.Event) -> None:
+    with ThreadPoolExecutor(len(workers)) as pool:
+        try:
+            for done in [pool.submit(work, worker) for worker in workers]:
+                done.result()
+        finally:
+            stopped.set()  # also where somebody interrupts
 
 
 def _after_header(buffer: bytearray, end: int, fields: NDArray[np.int64], separator: int) -> int:
@@ -229,6 +236,9 @@ Known = tuple[pa.Array, list[Ints]]
 
 def _known(of: Sequence[tuple[pa.Array, Ints]]) -> Known:
     """The distinct values of a column in the order in which they first stand in the file."""
+    if len(of) == 1:  # whose cells are in order
+        coded = of[0][0].dictionary_encode(null_encoding="encode")
+        return coded.dictionary, [coded.indices.to_numpy().astype(np.int64)]
     cells, block = pa.concat_arrays([texts for texts, _ in of]), np.concatenate([blocks for _, blocks in of])
     order = np.argsort(block, kind="stable")  # each block is of one worker, whose cells are in order
     coded = cells.take(pa.array(order)).dictionary_encode(null_encoding="encode")
