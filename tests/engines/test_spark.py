@@ -19,6 +19,7 @@ import pytest
 import jali
 from jali.encoding.large import LargeTable
 from jali.errors import InputError
+from jali.search.trunk import Trunk
 from jali.sources.engines import spark as spark_module
 from jali.sources.engines.base import Recoding
 from jali.sources.engines.frames import LazyFrame
@@ -167,6 +168,31 @@ def test_a_killed_worker_leaves_the_old_release_or_the_new_one(
     assert killed, "no worker was found"
     assert jali.load(folder).rows == 40_000
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_groups_that_fit_are_cut_by_workers(spark: Any, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the groups that this process cuts where workers cannot: then it is said, and done here."""
+    roles: Any = {"quasi": {"age": jali.bands(5, 20), "zip": jali.mask()}, "sensitive": ["disease"]}
+    large = jali.table(spark.read.parquet(people.as_uri()), **roles, memory="500KB")
+    required = [jali.KAnonymity(20), jali.DistinctDiversity(2)]
+    here, real = os.getpid(), Trunk.cut_of
+    cut_here: list[int] = []
+
+    def cut_of(self: Trunk, piece: Any, threads: int | None) -> Any:
+        cut_here.append(1)
+        return real(self, piece, threads)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trunk, "cut_of", cut_of)
+        by_workers = jali.partition(large, required)
+        assert not cut_here
+        patch.setattr(Trunk, "_worked", lambda self, found: 1 // (os.getpid() == here))  # which only this process can
+        by_this = jali.partition(large, required)
+        assert cut_here
+    assert by_workers.search == by_this.search
+    assert by_workers.manifest == by_this.manifest
+    shown = [Counter(map(str, each.frame("arrow").to_pylist())) for each in (by_workers, by_this)]
+    assert shown[0] == shown[1]
 
 
 def test_a_table_beyond_memory_gives_the_release_of_memory(spark: Any, people: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import pickle
 import sqlite3
 import stat
 import sys
@@ -32,7 +33,7 @@ from hypothesis import strategies as st
 import jali
 from jali import kernels
 from jali.core.spill import Portioned
-from jali.encoding.large import BYTES, EACH, Cut, LargeTable, TooManyError, installed
+from jali.encoding.large import BYTES, EACH, Counted, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
 from jali.principles.base import principles_of
 from jali.principles.counts import Counts, Sensitive
@@ -47,6 +48,7 @@ from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
 from jali.sources.engines.embedded import DuckDB, SQLite, kept
 from jali.sources.engines.frames import LazyFrame
+from jali.sources.held import Asked
 from oracles.engines import COLUMNS, TABLES, arrow, counted
 from oracles.often import examples
 
@@ -567,6 +569,36 @@ def test_a_small_budget_cuts_a_table_that_does_not_fit(room: int, roles: Any, ho
     assert isinstance(large, LargeTable)
     promises = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)]
     same_release(jali.partition(large, promises, **how), jali.partition(held, promises, **how))
+
+
+def posted(
+    self: Asked, work: Callable[[Counted], Any], nodes: Any, *, of: list[str], within: Cut
+) -> list[Any]:  # fmt: skip
+    """What workers in other processes make of each group: everything goes and comes as bytes, in any order."""
+    found, sent = self.count(nodes, of=of, within=within), pickle.dumps(work)
+    assert found.group is not None
+    made = []
+    for number in np.unique(found.group)[::-1]:
+        own = found.group == number
+        group = Counted({name: codes[own] for name, codes in found.nodes.items()}, found.rows[own], found.group[own])
+        made.append(pickle.dumps(pickle.loads(sent)(pickle.loads(pickle.dumps(group)))))
+    return [pickle.loads(each) for each in made]
+
+
+@pytest.mark.parametrize("how", [CUTS[0], CUTS[3] | {"importance": {"zip": 3}}])
+def test_groups_that_workers_of_an_engine_cut_are_those_of_memory(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each group that fits is cut from its own combinations and what all groups share; no worker asks for more."""
+    held, large = both(many(), 90, CUT_BY)
+    promises, cut_here, real = [jali.KAnonymity(4), jali.EntropyDiversity(1.5)], [], Trunk.pieces
+    monkeypatch.setattr(Asked, "each", posted)
+    monkeypatch.setattr(Trunk, "pieces", lambda *given, other: cut_here.append(other) or real(*given, other=other))
+    found, expected = (jali.partition(table, promises, **how) for table in (large, held))
+    same_release(found, expected)
+    assert cut_here == [False]  # once more, for the KL-divergence
+    monkeypatch.setattr(Asked, "each", lambda *given, **named: None)
+    alone = jali.partition(large, promises, **how)
+    assert found.search == alone.search
+    assert cut_here == [False, True, False]
 
 
 # -- equal halves ---------------------------------------------------------------------------------------------------

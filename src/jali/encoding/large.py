@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from jali.encoding.frequencies import Frequencies
 from jali.encoding.table import Coarse, Column, Table
 from jali.errors import InputError, told
 
+T = TypeVar("T")
 MORE = 'give more memory, e.g. memory = "16GB", or name fewer columns, or coarser hierarchies'
 BYTES, EACH = 128, 16
 """What a distinct combination takes while it is searched: bytes, and bytes for each of its columns."""
@@ -157,6 +158,20 @@ class Elsewhere(Protocol):
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
         """How many combinations of these columns have how many rows."""
+
+    def each(
+        self, work: Callable[[Counted], T], nodes: Mapping[str, Ints], *, of: Sequence[str], within: Cut
+    ) -> Sequence[T] | None:
+        """What `work` makes of each group, in any order, where the engine has workers that do it; None where not."""
+
+
+class Nobody:
+    """Who is asked in a worker of an engine, which has the rows of a group and no others."""
+
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise AssertionError("a worker asks for no rows")
+
+    count = sizes = each = _refuse
 
 
 @dataclass(frozen=True, eq=False)

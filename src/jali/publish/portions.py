@@ -97,7 +97,7 @@ class GroupedRows:
         by = [column.name for column in large.others]
         assert self.grown.first is not None  # these groups were cut
         for branch, piece in zip(self.branches, self.trunk.pieces(self.branches, other=False), strict=True):
-            own, known = self.trunk.cut_of(piece, self.threads), list(piece.frequencies.codes.T)
+            (own, _), known = self.trunk.cut_of(piece, self.threads), list(piece.frequencies.codes.T)
             one = np.unique(own, return_index=True)[1]
             first = [codes[one] for codes in known]
             number = found_among(list(self.grown.first.T), first, widths, self.grown.groups + len(one))

@@ -9,6 +9,7 @@ in memory. The groups are those that it would have found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, added, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
-from jali.encoding.large import MORE, Counted, Cut, LargeTable, TooManyError
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, Nobody, TooManyError
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.base import Principle
@@ -143,8 +144,7 @@ class Trunk:
         places = [splitter.place[part] for part in parts]
         branch.column = self.table.quasi[int(splitter.column[parts[0][0]])].name
         branch.bounds = tuple(int(each.min()) for each in places[1:])
-        sizes = [int(splitter.items.n[part].sum()) for part in parts]
-        branch.parts = [Branch(size, size) for size in sizes]
+        branch.parts = [Branch(size, size) for size in (int(splitter.items.n[part].sum()) for part in parts)]
         return branch.parts
 
     def _proposed(self, splitter: Histograms, branches: list[Branch]) -> list[Cuts | None]:
@@ -201,8 +201,7 @@ class Trunk:
             group = np.zeros(len(own.rows), dtype=np.int64) if own.group is None else own.group
             value = self.joint([own.nodes[name] for name in names], len(own.rows))
             found.append((group, own.nodes[column.name], value, own.rows))
-        none = np.zeros((0, len(self.table.quasi)), dtype=np.int64)
-        columns = columns_of(self.table, self.importance, none)
+        columns = columns_of(self.table, self.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
         return Histograms(columns, found, self.whole, self.principles, split=self.split, similarity=self.similarity)
 
     # -- portions: parts of the table that fit, whatever is in them -------------------------------------------------
@@ -260,35 +259,56 @@ class Trunk:
         found = self.table.elsewhere.count(self.nodes, of=names, within=self.root.within(branches))
         group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
         edges = np.searchsorted(group, np.arange(len(branches) + 1))
-        codes = {column.name: np.argsort(self.nodes[column.name])[found.nodes[column.name]] for column in columns}
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            made = [with_codes(column, codes[column.name][low:high]) for column in columns]
-            yield self.table.made(made, found.rows[low:high], None)
+            yield self._piece(found, columns, slice(low, high))
+
+    def _piece(self, found: Counted, columns: Sequence[Column], some: slice) -> Table:
+        """The table of some of the combinations that were counted."""
+        made = [with_codes(c, np.argsort(self.nodes[c.name])[found.nodes[c.name][some]]) for c in columns]
+        return self.table.made(made, found.rows[some], None)
 
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
         """Cut every branch to the end, and keep of each group what is published of it."""
-        kept: list[Finished] = []
-        first: list[Ints] = []
-        done = 0
-        for piece in self.pieces(branches, other=True):
-            group, combination = self._cut_piece(piece, threads)
-            found = self.finished({c.name: c.codes for c in piece.columns}, group, piece.multiplicity)
-            kept.append(found)
-            first.append(combination)
-            done += piece.rows
-            self.on_step(done, self.table.rows)
-        codes = np.concatenate(first)
-        rank = np.empty(len(codes), dtype=np.int64)
-        rank[np.lexsort(codes.T[::-1])] = np.arange(len(codes))  # groups are numbered by their first combination
-        return replace(self.grown(kept, rank), first=codes[np.argsort(rank)])
+        ended: list[Ended] = []
+        for one in self._ended(branches, threads):
+            ended.append(one)
+            self.on_step(sum(each.rows for each in ended), self.table.rows)
+        codes = np.concatenate([one.first for one in ended])
+        rank = np.argsort(np.lexsort(codes.T[::-1]))  # groups are numbered by their first combination
+        self.checked += sum(one.checked for one in ended)
+        return replace(self.grown([one.kept for one in ended], rank), first=codes[np.argsort(rank)])
 
-    def _cut_piece(self, piece: Table, threads: int | None) -> tuple[Ints, Ints]:
-        """The group of each record of a piece, and the codes of the first combination of each group."""
-        f, group = piece.frequencies, self.cut_of(piece, threads)
-        return group[f.row_combination], f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+    def _ended(self, branches: Sequence[Branch], threads: int | None) -> Iterator[Ended]:
+        """Every branch, cut to the end: by workers of the engine where it has some, else here."""
+        within, names = self.root.within(branches), [column.name for column in self.table.columns]
+        made = None
+        if within is not None:
+            made = self.table.elsewhere.each(self._posted()._worked, self.nodes, of=names, within=within)
+        if made is None:
+            yield from (self._cut_piece(piece, threads) for piece in self.pieces(branches, other=True))
+        else:
+            yield from made
 
-    def cut_of(self, piece: Table, threads: int | None) -> Ints:
-        """The group of each combination of a piece."""
+    def _posted(self) -> Trunk:
+        """The same for a worker of the engine, which asks nobody and tells nobody."""
+        posted = copy(self)
+        posted.table, posted.ends = replace(self.table, elsewhere=Nobody()), dict(self.ends)
+        del posted.on_step
+        return posted
+
+    def _worked(self, found: Counted) -> Ended:
+        """A branch whose combinations were counted, cut to the end."""
+        return self._cut_piece(self._piece(found, self.table.columns, slice(0, len(found.rows))), 1)
+
+    def _cut_piece(self, piece: Table, threads: int | None) -> Ended:
+        """A piece cut to the end."""
+        f, (group, checked) = piece.frequencies, self.cut_of(piece, threads)
+        first = f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
+        codes = {column.name: column.codes for column in piece.columns}
+        return Ended(self.finished(codes, group[f.row_combination], piece.multiplicity), first, checked, piece.rows)
+
+    def cut_of(self, piece: Table, threads: int | None) -> tuple[Ints, int]:
+        """The group of each combination of a piece, and how many cuts were judged."""
         f = piece.frequencies
         own = items_of(piece, "strict")
         value = self.joint(list(f.joint.T), len(f.joint)) if len(self.table.sensitive) else np.zeros(1, dtype=np.int64)
@@ -297,10 +317,9 @@ class Trunk:
             piece, items, self.principles, mode="strict", split=self.split, similarity=self.similarity,
             threads=threads, importance=self.importance,
         )  # fmt: skip
-        self.checked += checked
         group = np.empty(f.combinations, dtype=np.int64)
         group[items.combination] = number
-        return group
+        return group, checked
 
     def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
         """What is kept of rows, given by the codes of each column, whose groups were found."""
@@ -372,6 +391,15 @@ class Finished(NamedTuple):
     codes: Mapping[str, NDArray[np.integer]]  # (records,) of each column
     rows: Ints  # (records,)
     group: NDArray[np.integer]  # (records,)
+
+
+class Ended(NamedTuple):
+    """A branch that was cut to the end."""
+
+    kept: Finished
+    first: Ints  # (groups, columns) codes of the first combination of each group
+    checked: int
+    rows: int
 
 
 def joined(parts: Sequence[Finished]) -> Finished:

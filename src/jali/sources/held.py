@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -27,6 +27,10 @@ from jali.sources.writing import Writing, as_line
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
+
+    from jali.sources.engines.frames import LazyFrame
+
+T = TypeVar("T")
 
 Opening = Callable[[], AbstractContextManager[Engine]]
 """Opens a table that counts its own rows, again and again."""
@@ -137,9 +141,7 @@ class Asked:
             found = engine.count(asked, recoded=self._recoded(nodes), within=within, most=most)
         if within is None:
             self._require_same(int(found.rows.sum()))
-        same = {name: np.full(len(found.rows), nodes[name][0], dtype=np.int64) for name in names if name not in asked}
-        own = {name: same[name] if name in same else _ints(found.table[name]) for name in names}
-        return Counted(own, found.rows, None if within is None else _ints(found.table[GROUP]))
+        return _as_counted(found, {name: int(nodes[name][0]) for name in names if name not in asked}, names)
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
         """How many combinations of these columns have how many rows."""
@@ -148,6 +150,17 @@ class Asked:
         if within is None:
             self._require_same(int((found.size * found.many).sum()))
         return found
+
+    def each(
+        self, work: Callable[[Counted], T], nodes: Mapping[str, Ints], *, of: Sequence[str], within: Cut
+    ) -> Sequence[T] | None:
+        """What Spark's workers make of each group; None for other engines, and where its workers cannot."""
+        names, asked = list(of), _varying(list(of), nodes)
+        same = {name: int(nodes[name][0]) for name in names if name not in asked}
+        with self._one, self.opening() as engine:
+            if not is_spark(engine):
+                return None
+            return engine.each(lambda found: work(_as_counted(found, same, names)), asked, self._recoded(nodes), within)
 
     def _recoded(self, nodes: Mapping[str, Ints]) -> dict[str, Recoding]:
         if self.keys is not None:
@@ -168,6 +181,15 @@ class Asked:
 def _varying(names: list[str], nodes: Mapping[str, Ints]) -> list[str]:
     """The columns with more than one node: the others tell no combinations apart. At least one, which SQL wants."""
     return [name for name in names if (nodes[name] != nodes[name][0]).any()] or names[:1]
+
+
+def _as_counted(found: Combinations, same: Mapping[str, int], names: Sequence[str]) -> Counted:
+    """What was counted, by nodes; columns that have the `same` node everywhere were not asked for."""
+    own = {
+        name: np.full(len(found.rows), same[name], dtype=np.int64) if name in same else _ints(found.table[name])
+        for name in names
+    }  # fmt: skip
+    return Counted(own, found.rows, _ints(found.table[GROUP]) if GROUP in found.table.column_names else None)
 
 
 def _changed() -> InputError:
@@ -248,11 +270,16 @@ def _copy(
     engine: Engine, recoded: Mapping[str, Recoding], widths: Mapping[str, int], memory: int
 ) -> AbstractContextManager[Engine]:
     """Spark keeps its combinations itself, on all its machines; those of every other engine come here."""
-    from jali.sources.engines.frames import LazyFrame
-
-    if isinstance(engine, LazyFrame) and engine.library == "pyspark":
+    if is_spark(engine):
         return engine.kept(list(widths), recoded)
     return kept(widths, engine.batches(list(widths), recoded), memory)
+
+
+def is_spark(engine: Engine) -> TypeGuard[LazyFrame]:
+    """Whether an engine is a frame of Spark, which has workers of its own."""
+    from jali.sources.engines.frames import LazyFrame
+
+    return isinstance(engine, LazyFrame) and engine.library == "pyspark"
 
 
 @contextmanager

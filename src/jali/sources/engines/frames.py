@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import pickle
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import narwhals as nw
 import pyarrow as pa
@@ -30,6 +33,8 @@ from jali.sources.engines.base import (
     sizes_in,
 )
 from jali.sources.engines.embedded import reader_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,28 @@ class LazyFrame:
         try:
             yield LazyFrame(nw.from_native(own), ROWS)
         finally:
-            own.unpersist()
+            with contextlib.suppress(Exception):  # a session that has ended keeps nothing
+                own.unpersist()
+
+    def each(
+        self, work: Callable[[Combinations], T], columns: Sequence[str], recoded: Mapping[str, Recoding], within: Cut
+    ) -> list[T] | None:
+        """What Spark's workers, which need jali and pandas, make of each group by `work`; None where they fail."""
+        frame, names = self._asked(columns, None, recoded, within)
+
+        def one(group: pa.Table) -> pa.Table:
+            return pa.table({"made": pa.array([pickle.dumps(work(in_order(group, names)))], pa.binary())})
+
+        groups = self._grouped(frame, names).to_native().groupBy(_spark_name(GROUP))
+        try:
+            with warnings.catch_warnings(action="ignore"):  # that it knows no newer pandas, none of which is used
+                made = groups.applyInArrow(one, "made binary").collect()
+        except Exception as problem:
+            if type(problem).__module__.split(".")[0] not in ("py4j", "pyspark"):
+                raise
+            logging.getLogger("jali").info("Spark's workers cannot cut groups: %s; done here", type(problem).__name__)
+            return None
+        return [pickle.loads(bytes(row.made)) for row in made]
 
     def _asked(
         self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
