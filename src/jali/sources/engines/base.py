@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, owners, runs_of, starts
+from jali.core.arrays import Ints, combine, counted, narrowed, owners, runs_of, starts
 from jali.core.rows import Order, Rows
 from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
@@ -203,7 +203,7 @@ def _ranks(table: pa.Table) -> list[tuple[NDArray[np.integer], int]]:
         rank[order] = np.arange(len(order))
         rank[len(order)] = len(order)
         codes = coded.indices.cast(pa.int32()).fill_null(len(order)).to_numpy(zero_copy_only=False)
-        found.append((rank[codes], len(rank)))
+        found.append((narrowed(rank)[codes], len(rank)))
     return found
 
 
