@@ -20,7 +20,7 @@ from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyEr
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.sources.assemble import Encoder, Roles, assemble
-from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
+from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, changed, require_free
 from jali.sources.engines.embedded import NoRoomError, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
@@ -162,16 +162,12 @@ class Asked:
     def _require_same(self, rows: int) -> None:
         """Raise InputError where the table is no longer what it was."""
         if rows != self.rows:
-            raise _changed()
+            raise changed()
 
 
 def _varying(names: list[str], nodes: Mapping[str, Ints]) -> list[str]:
     """The columns with more than one node: the others tell no combinations apart. At least one, which SQL wants."""
     return [name for name in names if (nodes[name] != nodes[name][0]).any()] or names[:1]
-
-
-def _changed() -> InputError:
-    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
@@ -239,7 +235,7 @@ def _condensed(
         for name, own in rows.items():
             found = asked.count({name: np.arange(widths[name])})
             if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
-                raise _changed()
+                raise changed()
         finalize(asked, _close, stack.pop_all(), os.getpid())
     return asked, ()
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jali.encoding.large import Cut, Sizes, TooManyError
-from jali.errors import InputError
 from jali.sources.distinct import gathered
 from jali.sources.engines.base import (
     GROUP,
@@ -24,6 +23,7 @@ from jali.sources.engines.base import (
     ROWS,
     Combinations,
     Recoding,
+    changed,
     in_order,
     profiles_in,
     profiles_of,
@@ -118,8 +118,7 @@ class LazyFrame:
     def _answer(self, counted: nw.LazyFrame[Any], most: int | None, recoded: Mapping[str, Recoding]) -> pa.Table:
         """What was counted; TooManyError, or a table of more rows, where it is more than `most`."""
         if self.library == "pyspark" and self.number is None and not recoded:  # values, and not their codes
-            with contextlib.closing(_spark_parts(counted.to_native(), most)) as parts:
-                return gathered(parts)
+            return sent_by_spark(counted.to_native(), most)
         counted = counted if most is None else counted.head(most + 1)
         return counted.collect("pyarrow").to_arrow()
 
@@ -209,9 +208,16 @@ _BATCHES: dict[str, Callable[[Any], Iterable[pa.RecordBatch]]] = {
 }  # fmt: skip
 
 
-SENT = 1 << 18
-"""Rows that Spark sends together, about; more where they would be more than `PARTS`, each of which reads all rows."""
+SENT = 1 << 19
+"""Rows that Spark sends together, about."""
 PARTS = 16
+"""Parts that it sends at the most: for each it looks at all rows."""
+
+
+def sent_by_spark(frame: Any, most: int | None = None) -> pa.Table:
+    """The rows of a frame with its texts as codes: the texts of all rows are never here at once."""
+    with contextlib.closing(_spark_parts(frame, most)) as parts:
+        return gathered(parts)
 
 
 def _spark_parts(frame: Any, most: int | None) -> Generator[pa.Table]:
@@ -227,11 +233,11 @@ def _spark_parts(frame: Any, most: int | None) -> Generator[pa.Table]:
         parts = min(PARTS, max(1, -(-rows // SENT)))
         part = f.pmod(f.xxhash64(*(f.col(_spark_name(name)) for name in own.columns)), f.lit(parts))
         for at in range(parts):
-            sent = own.filter(part == at).toArrow()
+            sent = (own.filter(part == at) if parts > 1 else own).toArrow()
             rows -= sent.num_rows
             yield sent
         if rows:  # a worker was lost, and the rows that it computes again are others
-            raise InputError("the table changed while it was read", do="run it again when nobody writes to it")
+            raise changed()
     finally:
         own.unpersist()
 
