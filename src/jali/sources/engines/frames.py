@@ -208,7 +208,7 @@ _BATCHES: dict[str, Callable[[Any], Iterable[pa.RecordBatch]]] = {
 }  # fmt: skip
 
 
-SENT = 1 << 19
+SENT = 1 << 20
 """Rows that Spark sends together, about."""
 PARTS = 16
 """Parts that it sends at the most: for each it looks at all rows."""
@@ -217,7 +217,9 @@ PARTS = 16
 def sent_by_spark(frame: Any, most: int | None = None) -> pa.Table:
     """The rows of a frame with its texts as codes: the texts of all rows are never here at once."""
     with contextlib.closing(_spark_parts(frame, most)) as parts:
-        return gathered(parts)
+        answer = gathered(parts)
+    pa.default_memory_pool().release_unused()  # what the texts took
+    return answer
 
 
 def _spark_parts(frame: Any, most: int | None) -> Generator[pa.Table]:
