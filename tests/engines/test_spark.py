@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import jali
-from jali.encoding.large import LargeTable
+from jali.encoding.large import LargeTable, TooManyError
 from jali.errors import InputError
 from jali.search.trunk import Trunk
+from jali.sources.engines import frames
 from jali.sources.engines import spark as spark_module
 from jali.sources.engines.base import Recoding
 from jali.sources.engines.frames import LazyFrame
@@ -63,6 +64,31 @@ def test_spark_counts_combinations_and_people(spark: Any, tmp_path: Path) -> Non
     recoding = Recoding(pa.array(list(nodes)), np.array(list(nodes.values()), dtype=np.int64))
     found = engine.count(COLUMNS, recoded={COLUMNS[1]: recoding})
     assert counted(found) == oracle.combinations(told, COLUMNS, {COLUMNS[1]: nodes})
+
+
+def test_spark_sends_combinations_in_parts_and_keeps_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same combinations in the same order; too many are refused before they come, and lost ones are noticed."""
+    random = np.random.default_rng(6)
+    texts = [None, "a", "b", "", "'", "`", '"']
+    table = arrow([(int(n), texts[t], None, 0) for n, t in random.integers(0, 7, (300, 2))])
+    pq.write_table(table, tmp_path / "x.parquet")
+    engine = LazyFrame(nw.from_native(spark.read.parquet((tmp_path / "x.parquet").as_uri())))
+    whole = engine.count(COLUMNS)
+    monkeypatch.setattr(frames, "SENT", 4)
+    found, many = engine.count(COLUMNS, most=len(whole.rows)), len(whole.rows)
+    assert found.table.to_pylist() == whole.table.to_pylist()
+    assert found.rows.tolist() == whole.rows.tolist()
+    assert counted(found) == oracle.combinations(table.to_pylist(), COLUMNS)
+    with pytest.raises(TooManyError):
+        engine.count(COLUMNS, most=many - 1)
+    of_frame = type(engine.frame.to_native())
+    send = of_frame.toArrow
+    monkeypatch.setattr(of_frame, "toArrow", lambda frame: send(frame).slice(1))
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        engine.count(COLUMNS)
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
 
 
 def test_spark_writes_a_folder_that_needs_no_spark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 
 import jali
 from jali.errors import InputError
-from jali.sources.engines.base import Engine, Recoding, people_of
+from jali.sources.distinct import gathered
+from jali.sources.engines.base import ROWS, Engine, Recoding, in_order, people_of
 from jali.sources.engines.frames import LazyFrame
 from oracles import engines as oracle
 from oracles.engines import COLUMNS, PERSON, TABLES, arrow, counted, persons_of
@@ -48,6 +50,20 @@ def test_an_engine_counts_combinations_and_people(rows: list[Any]) -> None:
         assert (own.person is None) == (len({row[3] for row in rows}) == len(rows))
         answers.append((plain.table.to_pylist(), plain.rows.tolist(), own.table.to_pylist(), own.rows.tolist()))
     assert all(answer == answers[0] for answer in answers)
+
+
+@given(TABLES, st.lists(st.integers(0, 25), max_size=4))
+def test_a_table_that_comes_in_parts_is_the_whole_table(rows: list[Any], cuts: list[int]) -> None:
+    """Texts become codes, the missing one included; an empty part, and a part with other texts, change nothing."""
+    table = arrow(rows)
+    bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    found = gathered(table.slice(low, high - low) for low, high in pairwise(bounds))
+    assert found.to_pylist() == table.to_pylist()
+    assert pa.types.is_dictionary(found.schema.field(COLUMNS[1]).type)
+    assert (
+        in_order(found.append_column(ROWS, pa.array([1] * len(rows))), COLUMNS).table.to_pylist()
+        == in_order(table.append_column(ROWS, pa.array([1] * len(rows))), COLUMNS).table.to_pylist()
+    )
 
 
 @given(TABLES, st.lists(st.integers(0, 1), min_size=5, max_size=5))

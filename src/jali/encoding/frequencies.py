@@ -106,7 +106,10 @@ class Frequencies:
         judged = np.empty_like(self.joint)
         for index, mapping in enumerate(self.judged):
             judged[:, index] = mapping[self.joint[:, index]]
-        return Counts(groups, group[self.combination], self.value, self.people, self.sensitive, judged, self.person)
+        own = (
+            group[self.combination] if groups > 1 else np.zeros(len(self.combination), dtype=np.int64)
+        )  # takes nothing
+        return Counts(groups, own, self.value, self.people, self.sensitive, judged, self.person)
 
     def projected(self, columns: Sequence[int]) -> Frequencies:
         """The frequencies of the same records with some of the quasi columns, from the combinations alone."""

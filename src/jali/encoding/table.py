@@ -307,7 +307,7 @@ class Table:
         f = self.frequencies  # whose entries are these records
         codes = {column.name: f.codes[f.combination, at] for at, column in enumerate(self.quasi)}
         codes |= {column.name: f.joint[f.value, at] for at, column in enumerate(self.sensitive)}
-        columns = tuple(replace(column, codes=codes[column.name]) for column in self.columns)
+        columns = tuple(replace(column, codes=codes[column.name].astype(column.codes.dtype)) for column in self.columns)
         made = replace(self, columns=columns, records=len(f.rows), person=f.person, multiplicity=f.rows)
         return made._standing_for(f.weight, f.combination, f)
 

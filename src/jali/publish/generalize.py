@@ -276,8 +276,10 @@ def generalize(
         if set(shows.values()) != {"taxonomy"}:
             raise large.refused('generalize with show other than "taxonomy" and columns that are published as they are')
         told["large"] = large
-    release = publish(table, lattice.partition(node, hidden), required, method, **told)
-    release.search = {"nodes": lattice.nodes, "checked": lattice.checked}
+    partition, looked = lattice.partition(node, hidden), {"nodes": lattice.nodes, "checked": lattice.checked}
+    del lattice  # its tallies can be larger than what is published
+    release = publish(table, partition, required, method, **told)
+    release.search = looked
     return release
 
 

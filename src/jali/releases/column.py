@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, added, combine, starts
+from jali.core.arrays import Ints, added, combine, narrowed, starts
 from jali.core.rows import Order
 from jali.cover.cover import Cover
 from jali.encoding import values as v
@@ -100,7 +100,7 @@ def shown_alike(
     for column, codes in zip(columns, held, strict=True):
         rank = np.empty(len(column.labels), dtype=np.int32)
         rank[pc.array_sort_indices(column.labels).to_numpy()] = np.arange(len(rank), dtype=np.int32)
-        keys.append((rank[codes], len(rank)))
+        keys.append((narrowed(rank)[codes], len(rank)))
     for numbers in more:
         known, at = np.unique(numbers, return_inverse=True)
         keys.append((at.reshape(-1), len(known)))

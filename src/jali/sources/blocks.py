@@ -281,7 +281,7 @@ def _counted(workers: Sequence[_Worker], known: Sequence[Known], names: Sequence
     codes, numbers = whole.all()
     del whole
     columns: dict[str, Any] = {
-        name: pa.DictionaryArray.from_arrays(pa.array(own.astype(np.int32)), values)
+        name: pa.DictionaryArray.from_arrays(pa.array(own), values)
         for name, own, (values, _) in zip(names, codes, known, strict=True)
     }
     return in_order(pa.table(columns | {ROWS: pa.array(numbers)}), list(names))

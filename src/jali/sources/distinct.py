@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, counted
+from jali.core.arrays import Ints, counted, narrowed
 from jali.encoding import values as v
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, Combinations, in_order
@@ -201,10 +201,10 @@ class Values:
         code: Ints = place.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
         return code
 
-    def column(self, codes: Ints) -> pa.Array:
+    def column(self, codes: NDArray[np.integer]) -> pa.Array:
         """The values of some codes, as a dictionary."""
         (known,) = self.known.values() or [pa.array([], pa.string())]
-        return pa.DictionaryArray.from_arrays(pa.array((codes - 1).astype(np.int32), mask=codes == 0), known)
+        return pa.DictionaryArray.from_arrays(pa.array(codes - 1, mask=codes == 0), known)
 
 
 class Tally:
@@ -261,16 +261,16 @@ class Tally:
             self.add_codes(codes, numbers)
         self.rows = rows
 
-    def add_codes(self, codes: Sequence[Ints], numbers: Ints) -> None:
+    def add_codes(self, codes: Sequence[NDArray[np.integer]], numbers: Ints) -> None:
         """Count rows of codes, given column by column."""
         every = [np.arange(int(own.max(initial=0)) + 1) for own in codes]
         self.add([(own.astype(np.int32), some) for own, some in zip(codes, every, strict=True)], numbers)
 
-    def all(self) -> tuple[list[Ints], Ints]:
+    def all(self) -> tuple[list[NDArray[np.integer]], Ints]:
         """The distinct rows, column by column, and how many there are of each."""
         held = self.table[self.table[:, -1] > 0]
         parts = zip(self.word.tolist(), self.shift.tolist(), self.bits.tolist(), strict=True)
-        return [held[:, word] >> shift & ((1 << bits) - 1) for word, shift, bits in parts], held[:, -1]
+        return [narrowed(held[:, word] >> shift & ((1 << bits) - 1)) for word, shift, bits in parts], held[:, -1].copy()
 
 
 def counted_rows(names: Sequence[str], parts: Iterable[Callable[[], pa.Table]]) -> Combinations | None:
@@ -301,11 +301,30 @@ def counted_rows(names: Sequence[str], parts: Iterable[Callable[[], pa.Table]]) 
         tallies = list(workers.map(work, range(_WORKERS)))
     if failed.is_set() or any(len(each.known) > 1 for each in values.values()):
         return None
-    whole = max(tallies, key=lambda each: each.used)
-    for other in tallies:
-        if other is not whole and other.used:
-            whole.add_codes(*other.all())
+    tallies.sort(key=lambda each: each.used)
+    whole = tallies.pop()
+    while tallies:
+        whole.add_codes(*tallies.pop().all())
     codes, numbers = whole.all()
-    del tallies
+    del whole
     columns: dict[str, Any] = {name: values[name].column(own) for name, own in zip(names, codes, strict=True)}
     return in_order(pa.table(columns | {ROWS: pa.array(numbers)}), list(names))
+
+
+def gathered(parts: Iterable[pa.Table]) -> pa.Table:
+    """The table that comes in these parts, with its texts as codes; of a part nothing else is held."""
+    values: dict[str, Values] = {}
+    held: dict[str, list[Any]] = {}
+    for part in parts:
+        for field in part.schema:
+            column = part[field.name]
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+                indices, code = values.setdefault(field.name, Values(field.name)).codes(column)
+                own: Any = narrowed(code)[indices]
+            else:
+                own = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], field.type)  # a copy
+            held.setdefault(field.name, []).append(own)
+    return pa.table({
+        name: values[name].column(np.concatenate(own)) if name in values else pa.chunked_array(own)
+        for name, own in held.items()
+    })  # fmt: skip

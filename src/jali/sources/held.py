@@ -20,7 +20,7 @@ from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyEr
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.sources.assemble import Encoder, Roles, assemble
-from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
+from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, changed, require_free
 from jali.sources.engines.embedded import NoRoomError, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
@@ -175,7 +175,7 @@ class Asked:
     def _require_same(self, rows: int) -> None:
         """Raise InputError where the table is no longer what it was."""
         if rows != self.rows:
-            raise _changed()
+            raise changed()
 
 
 def _varying(names: list[str], nodes: Mapping[str, Ints]) -> list[str]:
@@ -190,10 +190,6 @@ def _as_counted(found: Combinations, same: Mapping[str, int], names: Sequence[st
         for name in names
     }  # fmt: skip
     return Counted(own, found.rows, _ints(found.table[GROUP]) if GROUP in found.table.column_names else None)
-
-
-def _changed() -> InputError:
-    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
@@ -261,7 +257,7 @@ def _condensed(
         for name, own in rows.items():
             found = asked.count({name: np.arange(widths[name])})
             if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
-                raise _changed()
+                raise changed()
         finalize(asked, _close, stack.pop_all(), os.getpid())
     return asked, ()
 

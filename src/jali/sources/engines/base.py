@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from jali.core.arrays import Ints, combine, counted, owners, runs_of, starts
+from jali.core.arrays import Ints, combine, counted, narrowed, owners, runs_of, starts
 from jali.core.rows import Order, Rows
 from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import InputError
@@ -83,6 +83,11 @@ def require_free(columns: Sequence[str]) -> None:
     for name in columns:
         if "counted by jali" in name.casefold():
             raise InputError(f'a column cannot be called "{name}": jali uses that name itself', do="rename it")
+
+
+def changed() -> InputError:
+    """What is said where an engine's rows are others than before."""
+    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
 
 
 def quoted(name: str) -> str:
@@ -203,7 +208,7 @@ def _ranks(table: pa.Table) -> list[tuple[NDArray[np.integer], int]]:
         rank[order] = np.arange(len(order))
         rank[len(order)] = len(order)
         codes = coded.indices.cast(pa.int32()).fill_null(len(order)).to_numpy(zero_copy_only=False)
-        found.append((rank[codes], len(rank)))
+        found.append((narrowed(rank)[codes], len(rank)))
     return found
 
 

@@ -7,7 +7,7 @@ import logging
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +15,8 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jali.encoding.large import Cut, Sizes
+from jali.encoding.large import Cut, Sizes, TooManyError
+from jali.sources.distinct import gathered
 from jali.sources.engines.base import (
     GROUP,
     NO_RECODING,
@@ -25,6 +26,7 @@ from jali.sources.engines.base import (
     ROWS,
     Combinations,
     Recoding,
+    changed,
     in_order,
     profiles_in,
     profiles_of,
@@ -61,9 +63,7 @@ class LazyFrame:
         """The distinct combinations with their rows, person by person where somebody has several."""
         frame, names = self._asked(columns, person, recoded, within)
         if person is None or not self._has_repeated(frame, person):
-            counted = self._grouped(frame, names)
-            counted = counted if most is None else counted.head(most + 1)
-            return in_order(counted.collect("pyarrow").to_arrow(), names, most=most)
+            return in_order(self._answer(self._grouped(frame, names), most, recoded), names, most=most)
         if self.library in _PROFILES:
             return _PROFILES[self.library](frame.to_native(), names)
         every = [*names, PERSON]
@@ -140,6 +140,13 @@ class LazyFrame:
         rows = nw.len() if self.number is None else nw.col(self.number).sum()
         needed = [*names, *([self.number] if self.number else [])]
         return frame.select(needed).group_by(names, drop_null_keys=False).agg(rows.alias(ROWS))
+
+    def _answer(self, counted: nw.LazyFrame[Any], most: int | None, recoded: Mapping[str, Recoding]) -> pa.Table:
+        """What was counted; TooManyError, or a table of more rows, where it is more than `most`."""
+        if self.library == "pyspark" and self.number is None and not recoded:  # values, and not their codes
+            return sent_by_spark(counted.to_native(), most)
+        counted = counted if most is None else counted.head(most + 1)
+        return counted.collect("pyarrow").to_arrow()
 
     @staticmethod
     def _has_repeated(frame: nw.LazyFrame[Any], person: str) -> bool:
@@ -225,6 +232,42 @@ def _polars_batches(frame: Any) -> Iterator[pa.RecordBatch]:
 _BATCHES: dict[str, Callable[[Any], Iterable[pa.RecordBatch]]] = {
     "duckdb": reader_of, "polars": _polars_batches, "ibis": lambda table: table.to_pyarrow_batches(),
 }  # fmt: skip
+
+
+SENT = 1 << 20
+"""Rows that Spark sends together, about."""
+PARTS = 16
+"""Parts that it sends at the most: for each it looks at all rows."""
+
+
+def sent_by_spark(frame: Any, most: int | None = None) -> pa.Table:
+    """The rows of a frame with its texts as codes: the texts of all rows are never here at once."""
+    with contextlib.closing(_spark_parts(frame, most)) as parts:
+        answer = gathered(parts)
+    pa.default_memory_pool().release_unused()  # what the texts took
+    return answer
+
+
+def _spark_parts(frame: Any, most: int | None) -> Generator[pa.Table]:
+    """The rows of a frame, some at a time; Spark computes them once and keeps them meanwhile, on its workers."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as f
+
+    own = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        rows = own.count()
+        if most is not None and rows > most:
+            raise TooManyError
+        parts = min(PARTS, max(1, -(-rows // SENT)))
+        part = f.pmod(f.xxhash64(*(f.col(_spark_name(name)) for name in own.columns)), f.lit(parts))
+        for at in range(parts):
+            sent = (own.filter(part == at) if parts > 1 else own).toArrow()
+            rows -= sent.num_rows
+            yield sent
+        if rows:  # a worker was lost, and the rows that it computes again are others
+            raise changed()
+    finally:
+        own.unpersist()
 
 
 # -- people: what each person has, and how many people have the same -------------------------------------------------

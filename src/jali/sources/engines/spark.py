@@ -22,6 +22,7 @@ from jali.core.rows import Rows, drawn, fresh_random
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, in_order, rows_of
 from jali.sources.engines.databases import missing
+from jali.sources.engines.frames import sent_by_spark
 
 PART = 1 << 22
 """Rows that one task writes, into one file."""
@@ -85,8 +86,8 @@ class Spark:
         frame = self.session.read.parquet(*(Path(path).absolute().as_uri() for path in paths))
         columns = list(frame.columns)
         renamed = frame.toDF(*(f"c{at}" for at in range(len(columns))))
-        answer = renamed.groupBy(*renamed.columns).count().toArrow().rename_columns([*columns, ROWS])
-        return rows_of(in_order(answer, columns))
+        answer = sent_by_spark(renamed.groupBy(*renamed.columns).count())
+        return rows_of(in_order(answer.rename_columns([*columns, ROWS]), columns))
 
 
 @dataclass(frozen=True)
