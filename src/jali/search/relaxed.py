@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from jali.core.arrays import Ints, SumsByKey, counted
+from jali.core.arrays import Floats, Ints, SumsByKey, counted
 from jali.encoding.table import Column
 from jali.search.items import items_of
 from jali.search.mondrian import cut
@@ -104,7 +105,8 @@ class Relaxing(Filed):
         yield np.concatenate(some)
 
     def _places(self, entries: Entries, a: int) -> Ints:
-        return self.places[a][self.codes(entries)[self.table.quasi[a].name]]
+        places: Ints = self.places[a][self.codes(entries)[self.table.quasi[a].name]]
+        return places
 
     # -- the cut of a group that does not fit -------------------------------------------------------------------
 
@@ -204,18 +206,11 @@ class Relaxing(Filed):
             each = [self.values(entries), *(self._places(entries, a) for a in range(len(self.places)))]
             for own, width, at in zip(sums, widths, each, strict=True):
                 own.add(part * width + at, np.ones(len(entries)))
-        found = [own.all() for own in sums]
-        edges = [np.searchsorted(keys, np.arange(rule.parts + 1) * width) for (keys, _), width in
-                 zip(found, widths, strict=True)]  # fmt: skip
-        after = 0.0
-        for number in range(rule.parts):
-            at = [slice(own[number], own[number + 1]) for own in edges]
-            spread = [
-                (keys[own] % width, rows[own].astype(np.int64))
-                for own, width, (keys, rows) in zip(at[1:], widths[1:], found[1:], strict=True)
-            ]
-            after += splitter.informed(found[0][1][at[0]], spread)
-        return after
+        people, *spread = (_by_part(*own.all(), rule.parts, width) for own, width in zip(sums, widths, strict=True))
+        return sum(
+            splitter.informed(n.astype(np.float64), [own[number] for own in spread])
+            for number, (_, n) in enumerate(people)
+        )
 
     # -- groups that fit -----------------------------------------------------------------------------------------
 
@@ -236,6 +231,12 @@ class Relaxing(Filed):
         group = np.empty(len(entries), dtype=np.int64)
         group[items.record] = number
         return trunk.finished(codes, group, None)
+
+
+def _by_part(keys: Ints, people: Floats, parts: int, width: int) -> list[tuple[Ints, Ints]]:
+    """What each part has, and how many people have it; the keys are part · width + what."""
+    edges = np.searchsorted(keys, np.arange(parts + 1) * width).tolist()
+    return [(keys[low:high] % width, people[low:high].astype(np.int64)) for low, high in pairwise(edges)]
 
 
 def _middle(people: Ints) -> Middle | None:
