@@ -874,7 +874,8 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
     refused: list[Callable[[Any], Any]] = [
         lambda t: jali.recode(t, k), lambda t: jali.angelize(t, e, k=4),
         lambda t: jali.angelize(t, e, k=4, batches="anatomy", buckets="recode", transparent=True),
-        lambda t: jali.anatomize(t, e, buckets="partition"),
+        lambda t: jali.anatomize(t, e, buckets="partition", mode="relaxed"),
+        lambda t: jali.anatomize(t, jali.Safety(0.9, 1), buckets="partition"),
         lambda t: jali.marginals(t, [k, e]),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
