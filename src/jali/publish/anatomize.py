@@ -112,7 +112,8 @@ def anatomize(
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     if isinstance(table, LargeTable):
         with watched("forming buckets", on_step) as step:
-            asked = _Beyond(table, required, method | {"generalized": False}, step)
+            levels = generalized if isinstance(generalized, Mapping) else {}
+            asked = _Beyond(table, required, method | {"generalized": bool(generalized)}, step, _named(table, levels))
             if isinstance(buckets, (Node, Mapping)):
                 return _of_node_beyond(asked, buckets.levels if isinstance(buckets, Node) else buckets)
             return _cut_beyond(asked, split, threads) if buckets == "partition" else _dealt_beyond(asked)
@@ -168,7 +169,7 @@ def _check_large(
     cut = buckets == "partition"
     under_safety = any(p.scope == "table" for p in required)
     for wrong, what in (
-        (generalized, "anatomize with generalized"),
+        (generalized and buckets != "anatomy", 'anatomize with generalized and buckets other than "anatomy"'),
         (cut and mode != "strict", 'anatomize with mode = "relaxed"'),
         (cut and under_safety, 'anatomize with buckets = "partition" under Safety'),
     ):
@@ -239,11 +240,13 @@ class _Beyond(NamedTuple):
     required: tuple[Principle, ...]
     method: Mapping[str, Any]
     step: Step
+    levels: Mapping[str, int]  # at which individuals are shown
 
     def release(self, found: _Grouped, entries: _Entries, rows: DealtRows | BucketedRows) -> Buckets:
         """The release of these entries, whose individuals come in portions, without its metrics."""
         large = self.large
-        shown = [as_values(column) for column in large.columns if column.role != "sensitive"]
+        every = [column for column in large.columns if column.role != "sensitive"]
+        shown = [as_values(column, self.levels.get(column.name, 0)) for column in every]
         taken = [column.name for column in large.columns]
         size = narrowed(counted(entries[1].each, entries[2]))
         pairs = Pairs(np.zeros(len(size), dtype=np.uint8), Runs(np.ones(len(size), dtype=np.uint8)), Order(size))
@@ -262,6 +265,11 @@ class _Beyond(NamedTuple):
         return _measured(self.release(found, entries, rows), self.large, rows.divergence(*entries[1:]))
 
 
+def _named(table: LargeTable, levels: Mapping[str, int]) -> dict[str, int]:
+    """The level of every quasi-identifier; InputError for levels that a column does not have."""
+    return dict(zip([column.name for column in table.quasi], map(int, node_of(table, levels)), strict=True))
+
+
 def _dealt_beyond(asked: _Beyond) -> Buckets:
     """The release of dealt buckets: seats are dealt from the values of the table, and taken by its rows in portions."""
     values = asked.large.at_roots()
@@ -269,7 +277,7 @@ def _dealt_beyond(asked: _Beyond) -> Buckets:
     assert found.member is not None
     bucket = found.bucket.astype(np.int32, copy=False)
     entries = _entries([publish_exact(column) for column in values.sensitive], found, bucket)
-    rows = DealtRows(asked.large, values, seats_of(found.member, bucket, values.records))
+    rows = DealtRows(asked.large, values, seats_of(found.member, bucket, values.records), asked.levels)
     del bucket
     release = asked.release(found, entries, rows)
     value, _ = combine([(c.held, len(c.labels)) for c in entries[0]], len(entries[2]))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import (
     Bools,
+    Floats,
     Ints,
     Runs,
     SumsByKey,
@@ -37,17 +38,21 @@ from jali.releases.unheld import Unheld, among
 from jali.search.trunk import Branch, Grown, Trunk, with_codes
 
 
-def as_values(column: Column) -> Published:
-    """A column that is published as it is, held as its values with the rows of each."""
+def as_values(column: Column, level: int = 0) -> Published:
+    """A column that is published as it is, or at a level, held as its values with the rows of each."""
     assert column.value_rows is not None
     own = replace(column, codes=np.flatnonzero(column.value_rows))
-    made = publish_quasi(own, 0, None) if column.role == "quasi" else publish_exact(own)
+    made = publish_quasi(own, level, None) if column.role == "quasi" else publish_exact(own)
     return replace(made, order=Order(column.value_rows[own.codes]))
 
 
-def ranks(column: Column) -> NDArray[np.int32]:
-    """The label of each code of such a column."""
-    return np.cumsum(column.present, dtype=np.int32) - np.int32(1)
+def ranks(column: Column, made: Published | None = None, nodes: Ints | None = None) -> NDArray[np.int32]:
+    """The label of each code of such a column, or of each node where codes have `nodes`."""
+    if made is None or nodes is None or made.level == 0:
+        return np.cumsum(column.present, dtype=np.int32) - np.int32(1)
+    labels = np.zeros(int(nodes.max()) + 1, dtype=np.int32)
+    labels[nodes[column.present]] = made.held
+    return labels
 
 
 def of_node(
@@ -257,15 +262,20 @@ class DealtRows:
     their combinations, so that everybody of a value is as likely as any other to get each of its seats.
     """
 
-    def __init__(self, large: LargeTable, values: Table, seats: NDArray[np.int32]) -> None:
-        """`values` has a record for each joint value, which says how many people have it."""
+    def __init__(
+        self, large: LargeTable, values: Table, seats: NDArray[np.int32], levels: Mapping[str, int]
+    ) -> None:  # fmt: skip
+        """`values` has a record for each joint value, which says how many people have it.
+
+        Individuals are shown at `levels` of their quasi-identifiers. People who show the same are interchangeable.
+        """
         assert values.multiplicity is not None
         self.large, self.seats, self.start = large, seats, starts(values.multiplicity)
         self.known = [column.codes.astype(np.int64) for column in values.sensitive]
         self.names = {
             role: [c.name for c in large.columns if c.role == role] for role in ("quasi", "sensitive", "other")
         }
-        self.nodes = large.all_nodes_at({})
+        self.nodes, self.levels = large.all_nodes_at(levels), levels
         self.boxes = list(large.boxes(self.nodes, self.names["quasi"]))
 
     def _taken(self, *, other: bool) -> Iterator[tuple[Counted, Ints, NDArray[np.int32], NDArray[np.int32]]]:
@@ -274,7 +284,7 @@ class DealtRows:
         Those of the same quasi-identifiers come together without `other` columns; with them, unless they are too many.
         """
         taken = self.start[:-1].copy()
-        own = None if other else [*self.names["quasi"], *self.names["sensitive"]]
+        own = [*self.names["quasi"], *self.names["sensitive"], *(self.names["other"] if other else [])]
         for box, fits in self.boxes:
             whole = fits or not other
             apart = self.large.boxes(self.nodes, self.names["other"], box)
@@ -298,7 +308,7 @@ class DealtRows:
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
         """The individuals, of whom no column is held but as its values."""
-        labels = {column.name: ranks(self.large[column.name]) for column in shown}
+        labels = {made.name: ranks(self.large[made.name], made, self.nodes[made.name]) for made in shown}
 
         def portions() -> Iterator[Portion]:
             for found, _, member, bucket in self._taken(other=True):
@@ -322,8 +332,8 @@ class DealtRows:
     def divergence(self, entries: Runs, value: NDArray[np.integer], people: NDArray[np.integer]) -> float:
         """The KL-divergence of the buckets, whose entries have these joint values and people; see `holder.divergence`.
 
-        A cell of quasi-identifiers and value has, of everybody with these quasi-identifiers, the share of the value in
-        the bucket.
+        A cell of quasi-identifiers and value has, of everybody who shows these quasi-identifiers, the share of the
+        value in the bucket, divided by the combinations that show the same.
         """
         begin, values, parts = starts(entries.sizes), len(self.known[0]), []
         size = np.add.reduceat(people.astype(np.int64), begin[:-1])
@@ -337,8 +347,18 @@ class DealtRows:
                 sums.add(key, people[at] / np.repeat(size[bucket[some]], many))
             keys, mass = sums.all()
             inferred = mass[np.searchsorted(keys, cell.astype(np.int64) * values + joint)]
-            parts.append(float(np.sum(found.rows * np.log(found.rows / inferred))))
-        return max(0.0, math.fsum(parts) / self.large.rows)
+            parts.append(float(np.sum(found.rows * np.log(inferred / self._area(found)))))
+        return max(0.0, self.large.entropy + math.log(self.large.rows) - math.fsum(parts) / self.large.rows)
+
+    def _area(self, found: Counted) -> Floats:
+        """How many combinations of the domain show what each counted one does."""
+        area = np.ones(len(found.rows))
+        for column in self.large.quasi:
+            level = self.levels.get(column.name, 0)
+            if level:
+                sizes = self.large.hierarchy(column.name).node_sizes(level, column.mask(self.large.domain))
+                area *= sizes[found.nodes[column.name]]
+        return area
 
 
 def seats_of(member: NDArray[np.int32], bucket: NDArray[np.int32], values: int) -> NDArray[np.int32]:
