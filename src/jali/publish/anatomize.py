@@ -47,6 +47,7 @@ from jali.search.mondrian import mondrian, require_cuts
 from jali.search.trunk import Trunk
 
 WAYS = ("anatomy", "partition")
+_WAY = {True: 'buckets = "partition"', False: "buckets of a node"}
 _Entries = tuple[tuple[Published, ...], Runs, NDArray[np.integer]]
 
 
@@ -168,13 +169,13 @@ def _check_large(
     """Raise InputError for buckets that look at every combination at once."""
     cut = buckets == "partition"
     under_safety = any(p.scope == "table" for p in required)
-    for wrong, what in (
-        (generalized and buckets != "anatomy", 'anatomize with generalized and buckets other than "anatomy"'),
-        (cut and mode != "strict", 'anatomize with mode = "relaxed"'),
-        (cut and under_safety, 'anatomize with buckets = "partition" under Safety'),
+    for wrong, what, instead in (
+        (generalized and buckets != "anatomy", f"anatomize with generalized and {_WAY[cut]}", "leave generalized out"),
+        (cut and mode != "strict", 'anatomize with mode = "relaxed"', 'use mode = "strict"'),
+        (cut and under_safety, f"anatomize with {_WAY[cut]} under Safety", 'use buckets = "anatomy"'),
     ):
         if wrong:
-            raise table.refused(what)
+            raise table.refused(what, instead)
     if buckets == "anatomy":
         require_room(table, "anatomize")
 

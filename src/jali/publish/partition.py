@@ -238,11 +238,10 @@ def partition(
 
 def _require_beyond(table: LargeTable, required: tuple[Principle, ...], share: Fraction) -> None:
     """Raise InputError for what cannot be found from histograms."""
-    for wrong, what in (
-        (bool(share), "partition with suppress"), (any(p.scope == "table" for p in required), "partition under Safety"),
-    ):  # fmt: skip
-        if wrong:
-            raise table.refused(what)
+    if share:
+        raise table.refused("partition with suppress", "leave suppress out, or generalize")
+    if any(p.scope == "table" for p in required):
+        raise table.refused("partition under Safety", "generalize")
 
 
 def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | None) -> Partitioned:
