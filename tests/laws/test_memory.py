@@ -770,8 +770,9 @@ def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str)
     assert likely == {each: Fraction(1, len(possible)) for each in possible}
 
 
+@pytest.mark.parametrize("how", [{"transparent": True}, {"mode": "relaxed"}])
 def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    how: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has no name while it is there, not even for its owner, and it is closed when the work fails."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -792,7 +793,7 @@ def test_people_beyond_memory_lie_in_a_file_that_nobody_else_can_open(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True, on_step=step)
+        jali.partition(large, jali.EntropyDiversity(1.5), **how, on_step=step)
     assert seen
     for status, names in seen:
         assert status.st_nlink == 0
@@ -818,14 +819,18 @@ def test_rows_that_are_added_or_gone_while_people_are_drawn_are_noticed(
     monkeypatch.setattr(Trunk, "pieces", changed)
     with pytest.raises(InputError, match="the table changed while it was read"):
         jali.partition(large, jali.EntropyDiversity(1.5), transparent=True)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        jali.partition(large, jali.EntropyDiversity(1.5), mode="relaxed")
 
 
 def test_a_disk_without_room_is_said_before_people_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line."""
     monkeypatch.setattr("jali.core.files.shutil.disk_usage", lambda place: SimpleNamespace(free=10))
     _, large = both(many(), 60, ROLES)
-    with pytest.raises(InputError, match="not enough room"):
-        jali.partition(large, jali.EntropyDiversity(1.5), transparent=True)
+    how: Any
+    for how in ({"transparent": True}, {"mode": "relaxed"}):
+        with pytest.raises(InputError, match="not enough room"):
+            jali.partition(large, jali.EntropyDiversity(1.5), **how)
 
 
 @examples(1)
