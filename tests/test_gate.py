@@ -46,6 +46,7 @@ VALUES = {
     "search/splits.py": "the gain by KL, which is noted as a comparison",
     "search/items.py": "counts of parts, for the gate; the compiled twin gives the same groups as the generic",
     "search/trunk.py": "counts of parts, for the gate; its groups are those of the search in memory (decision 100)",
+    "search/relaxed.py": "counts of parts, for the gate; its groups are those of the search in memory (decision 114)",
     "search/screen.py": "who is present, for the proof of decision 45",
     "search/peeling.py": "counts of groups for the gate, and the cost by KL",
     "publish/drafts.py": "the table of batches, as it is published",

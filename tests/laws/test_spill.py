@@ -388,10 +388,12 @@ def signatures(release: Any) -> Counter[str]:
 @examples(2)
 @given(
     st.lists(PEOPLE, min_size=8, max_size=40), st.integers(9, 25), st.integers(2, 3),
-    st.sampled_from([("csv", ["ill"]), ("parquet", ["ill"]), ("csv", ["ill", "sex"])]), st.booleans(),
+    st.sampled_from([("csv", ["ill"]), ("parquet", ["ill"]), ("csv", ["ill", "sex"])]),
+    st.fixed_dictionaries({"transparent": st.booleans(),
+                           "generalized": st.sampled_from([False, False, {"age": 1}, {"age": 2, "zip": 1}])}),
 )  # fmt: skip
 def test_buckets_beyond_memory_are_those_that_memory_deals(
-    rows: list[Any], room: int, l: int, read_as: Any, transparent: bool
+    rows: list[Any], room: int, l: int, read_as: Any, options: Any
 ) -> None:
     """The same individuals and the same buckets, who is in which being random; the cost is that of what was written."""
     form, sensitive = read_as
@@ -399,7 +401,7 @@ def test_buckets_beyond_memory_are_those_that_memory_deals(
     held, large = both(arrow(rows), room, {**ROLES, "quasi": quasi, "sensitive": sensitive})
     promise = jali.FrequencyDiversity(l, sensitive="ill")
     expected, found = (
-        outcome(lambda table=table: jali.anatomize(table, promise, transparent=transparent)) for table in (held, large)
+        outcome(lambda table=table: jali.anatomize(table, promise, **options)) for table in (held, large)
     )
     if isinstance(found, str) or isinstance(expected, str) or found is None:
         assert found in (expected, None)
@@ -419,6 +421,60 @@ def test_buckets_beyond_memory_are_those_that_memory_deals(
     assert found.manifest.metrics["kl"] == pytest.approx(jali.measure(saved, held).kl, abs=1e-9)
     if len(sensitive) == 1:  # else which other values meet in a bucket is random
         assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+
+
+def met(release: Any) -> Counter[str]:
+    """How often buckets hold the same individuals and the same values, whichever numbers they have."""
+    held: dict[int, list[list[str]]] = defaultdict(lambda: [[], []])
+    for at, name in enumerate(("individuals", "buckets")):
+        for row in release.tables[name].to_pylist():
+            held[row.pop("bucket")][at].append(str(row))
+    return Counter(str([sorted(own) for own in both]) for both in held.values())
+
+
+GROUPED: list[dict[str, Any]] = [
+    {"buckets": "partition"}, {"buckets": "partition", "split": "entropy"}, {"buckets": "partition", "split": "kl"},
+    {"buckets": {"age": 2, "zip": 1, "sex": 1}}, {"buckets": {"age": 3, "zip": 1}},
+]  # fmt: skip
+
+
+def same_buckets(held: Any, large: Any, promise: Any, options: Any) -> bool:
+    """Buckets that follow quasi-identifiers are the same beyond memory; no where one line says what to change."""
+    expected, found = (
+        outcome(lambda table=table: jali.anatomize(table, promise, **options)) for table in (held, large)
+    )
+    if isinstance(found, str) or isinstance(expected, str) or found is None:
+        assert found in (expected, None)
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        saved = jali.load(found.save(Path(folder) / "out"))
+    assert met(saved) == met(expected)
+    assert (saved.manifest.counts, saved.manifest.method) == (expected.manifest.counts, expected.manifest.method)
+    assert (found.notes, saved.columns_facts()) == (expected.notes, expected.columns_facts())
+    assert found.manifest.metrics == pytest.approx(expected.manifest.metrics, abs=1e-9)
+    assert jali.audit(found).to_dict() == jali.audit(expected).to_dict()
+    return True
+
+
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(9, 25), st.sampled_from(GROUPED),
+    st.sampled_from([jali.DistinctDiversity(2), jali.EntropyDiversity(1.5), jali.TCloseness(0.5)]),
+)  # fmt: skip
+def test_buckets_of_groups_beyond_memory_are_those_of_memory(
+    rows: list[Any], room: int, options: Any, promise: Any
+) -> None:
+    """The same people meet the same values in each bucket of a partition or a lattice node, at the same cost."""
+    same_buckets(*both(arrow(rows), room), promise, options)
+
+
+@pytest.mark.parametrize("options", GROUPED)
+def test_a_small_budget_forms_buckets_of_groups(options: Any) -> None:
+    """The table does not fit, and people who share their quasi-identifiers may be too many to be counted together."""
+    rows = many()
+    for table in (rows, rows.set_column(0, "age", pa.array([20] * 300)).set_column(1, "zip", pa.array(["9"] * 300))):
+        held, large = both(table, 75)
+        assert isinstance(large, LargeTable)
+        assert same_buckets(held, large, jali.DistinctDiversity(2), options)
 
 
 def test_everybody_of_a_value_is_as_likely_to_get_each_of_its_seats(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -445,15 +501,18 @@ def test_everybody_of_a_value_is_as_likely_to_get_each_of_its_seats(monkeypatch:
     assert set(seen.values()) == {8}
 
 
-@pytest.mark.parametrize("room", [75, 110])
-def test_individuals_beyond_the_budget_are_spilled(room: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("room", "generalized"), [(75, False), (110, False), (75, {"age": 2, "zip": 1})])
+def test_individuals_beyond_the_budget_are_spilled(room: int, generalized: Any, tmp_path: Path) -> None:
     """What needs them all says so; people who share their quasi-identifiers beyond the budget are counted together."""
     rows = many()
-    for table in (rows, rows.set_column(0, "age", pa.array([20] * 300)).set_column(1, "zip", pa.array(["9"] * 300))):
+    rows = rows.select(rows.column_names[::-1])  # columns that are published as they are come first
+    age, zips = rows.column_names.index("age"), rows.column_names.index("zip")
+    alike = rows.set_column(age, "age", pa.array([20] * 300)).set_column(zips, "zip", pa.array(["9"] * 300))
+    for table in (rows, alike):
         held, large = both(table, room)
         assert isinstance(large, LargeTable)
         promise = jali.FrequencyDiversity(2)
-        found, expected = jali.anatomize(large, promise), jali.anatomize(held, promise)
+        found, expected = (jali.anatomize(each, promise, generalized=generalized) for each in (large, held))
         saved = jali.load(found.save(tmp_path / "out", overwrite=True))
         assert signatures(saved) == signatures(expected)
         assert found.manifest.metrics["kl"] == pytest.approx(jali.measure(saved, held).kl, abs=1e-9)
@@ -462,7 +521,7 @@ def test_individuals_beyond_the_budget_are_spilled(room: int, tmp_path: Path) ->
         for name in asked:
             with pytest.raises(InputError, match=r"more than memory holds; save it into a folder"):
                 getattr(found, name)()
-    more: list[Any] = [{"buckets": "partition"}, {"generalized": {"age": 1}}]
+    more: list[Any] = [{"buckets": "partition", "mode": "relaxed"}, {"buckets": {"age": 2}, "generalized": True}]
     for options in more:
         with pytest.raises(InputError, match=r"needs every distinct combination.*give more memory"):
             jali.anatomize(large, promise, **options)

@@ -339,10 +339,11 @@ class LargeTable(Table):
         missing = int(column.value_rows[-1]) if column.values.null_count else 0
         return column.values.filter(pa.array(column.present)).drop_null(), self.rows - missing
 
-    def refused(self, what: str) -> InputError:
-        """What is said of a method that needs every distinct combination."""
+    def refused(self, what: str, instead: str = "") -> InputError:
+        """What is said of a method that needs every distinct combination, and what can be done `instead`."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
-        do = 'give more memory, e.g. memory = "16GB", or name fewer columns; generalize and partition need less'
+        do = 'give more memory, e.g. memory = "16GB", or name fewer columns'
+        do = f"{instead}, or {do}" if instead else f"{do}; generalize and partition need less"
         return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=do)
 
     @cached_property

@@ -14,7 +14,7 @@ from jali.core.formats import free_name
 from jali.core.progress import Step, watched
 from jali.core.rows import Order, fresh_order
 from jali.encoding.ends import Grid
-from jali.encoding.large import LargeTable
+from jali.encoding.large import MORE, LargeTable, TooManyError
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs, divergence
@@ -22,7 +22,16 @@ from jali.principles.base import Principle, principles_of
 from jali.principles.base import show as show_level
 from jali.publish.checks import failure, node_of, only_present, promised_people, require_publishable, require_table
 from jali.publish.generalize import manifest_of, mean_weight
-from jali.publish.portions import DealtRows, as_values, require_room, seats_of
+from jali.publish.portions import (
+    BucketedRows,
+    DealtRows,
+    GroupedRows,
+    Section,
+    as_values,
+    require_room,
+    seats_of,
+    sections_of_groups,
+)
 from jali.publish.transparent import claim, is_asked
 from jali.releases.column import Published, holder_cover, publish_exact, publish_quasi
 from jali.releases.display import Members, Show, naming_values, publish_groups, shows_of
@@ -35,8 +44,11 @@ from jali.search.items import Mode, Split
 from jali.search.lattice.costs import Node
 from jali.search.lattice.lattice import Lattice
 from jali.search.mondrian import mondrian, require_cuts
+from jali.search.trunk import Trunk
 
 WAYS = ("anatomy", "partition")
+_WAY = {True: 'buckets = "partition"', False: "buckets of a node"}
+_Entries = tuple[tuple[Published, ...], Runs, NDArray[np.integer]]
 
 
 class _Grouped(NamedTuple):
@@ -88,7 +100,7 @@ def anatomize(
     table = only_present(table)
     _check(table, required, buckets, generalized)
     if isinstance(table, LargeTable):
-        _check_large(table, buckets, generalized)
+        _check_large(table, required, buckets, generalized, mode)
     _check_cuts(buckets, mode, split)
     boxed = generalized is True and buckets == "partition"
     if not boxed and (show is not None or grid is not None):
@@ -101,7 +113,11 @@ def anatomize(
     method |= claim(method, required, one_row=table.person is None) if is_asked(transparent) else {}
     if isinstance(table, LargeTable):
         with watched("forming buckets", on_step) as step:
-            return _dealt_beyond(table, required, method | {"generalized": False}, step)
+            levels = generalized if isinstance(generalized, Mapping) else {}
+            asked = _Beyond(table, required, method | {"generalized": bool(generalized)}, step, _named(table, levels))
+            if isinstance(buckets, (Node, Mapping)):
+                return _of_node_beyond(asked, buckets.levels if isinstance(buckets, Node) else buckets)
+            return _cut_beyond(asked, split, threads) if buckets == "partition" else _dealt_beyond(asked)
     weights = None if table.weight is None else np.unique(table.weight, return_inverse=True)[1].reshape(-1)
     distinct, record = table.merged(weights)  # rows of different weights may go to different buckets
     with watched("forming buckets", on_step) as step:
@@ -118,11 +134,7 @@ def anatomize(
     release = _release(found, required, shown, method | {"generalized": bool(generalized)} | named)
     release.remember(_assignment(table, record, distinct, found))
     mass = release.mass(lambda column: holder_cover(column, distinct[column.name], table.domain))
-    costs = bucket_costs(release, distinct, table.domain, kl=divergence(mass, distinct))
-    metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
-    release.manifest = replace(release.manifest, metrics=metrics)
-    release.verify()
-    return release
+    return _measured(release, distinct, divergence(mass, distinct))
 
 
 # -- what is asked ------------------------------------------------------------------------------------------------
@@ -151,13 +163,21 @@ def _check(table: Table, required: tuple[Principle, ...], buckets: object, gener
             )
 
 
-def _check_large(table: LargeTable, buckets: object, generalized: object) -> None:
-    """Raise InputError for buckets that do not follow from how many people have each value."""
-    if buckets != "anatomy":
-        raise table.refused('anatomize with buckets other than "anatomy"')
-    if generalized:
-        raise table.refused("anatomize with generalized")
-    require_room(table, "anatomize")
+def _check_large(
+    table: LargeTable, required: tuple[Principle, ...], buckets: object, generalized: object, mode: object
+) -> None:  # fmt: skip
+    """Raise InputError for buckets that look at every combination at once."""
+    cut = buckets == "partition"
+    under_safety = any(p.scope == "table" for p in required)
+    for wrong, what, instead in (
+        (generalized and buckets != "anatomy", f"anatomize with generalized and {_WAY[cut]}", "leave generalized out"),
+        (cut and mode != "strict", 'anatomize with mode = "relaxed"', 'use mode = "strict"'),
+        (cut and under_safety, f"anatomize with {_WAY[cut]} under Safety", 'use buckets = "anatomy"'),
+    ):
+        if wrong:
+            raise table.refused(what, instead)
+    if buckets == "anatomy":
+        require_room(table, "anatomize")
 
 
 def _check_cuts(buckets: object, mode: Mode, split: Split) -> None:
@@ -211,33 +231,94 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
     return _Grouped(table, bucket, member)
 
 
-def _dealt_beyond(
-    large: LargeTable, required: tuple[Principle, ...], method: Mapping[str, Any], step: Step
-) -> Buckets:  # fmt: skip
-    """The release of a table beyond memory: seats are dealt from its values, and taken by its rows in portions."""
-    values = large.at_roots()
-    found = _dealt(values, required, step)
+# -- tables beyond memory -------------------------------------------------------------------------------------------
+
+
+class _Beyond(NamedTuple):
+    """A table beyond memory, and what is asked of its buckets."""
+
+    large: LargeTable
+    required: tuple[Principle, ...]
+    method: Mapping[str, Any]
+    step: Step
+    levels: Mapping[str, int]  # at which individuals are shown
+
+    def release(self, found: _Grouped, entries: _Entries, rows: DealtRows | BucketedRows) -> Buckets:
+        """The release of these entries, whose individuals come in portions, without its metrics."""
+        large = self.large
+        every = [column for column in large.columns if column.role != "sensitive"]
+        shown = [as_values(column, self.levels.get(column.name, 0)) for column in every]
+        taken = [column.name for column in large.columns]
+        size = narrowed(counted(entries[1].each, entries[2]))
+        pairs = Pairs(np.zeros(len(size), dtype=np.uint8), Runs(np.ones(len(size), dtype=np.uint8)), Order(size))
+        names = (free_name("bucket", taken), free_name("count", taken), None)
+        contents = Contents(tuple(shown), pairs, *entries, None, names)
+        told: Any = {"groups": contents.buckets, "suppressed": 0, "others": large.of_role("other")}
+        manifest = manifest_of(Buckets.kind, found.table, self.required, self.method, **told)
+        release = Buckets(contents, manifest, origin=large.origin).without_rows(rows.unheld(shown))
+        _require_kept(release)
+        release.search = {"checked": found.checked}
+        return release
+
+    def grouped(self, found: _Grouped, rows: BucketedRows) -> Buckets:
+        """The release of buckets that are groups of quasi-identifiers."""
+        entries = _entries([publish_exact(column) for column in found.table.sensitive], found, found.bucket)
+        return _measured(self.release(found, entries, rows), self.large, rows.divergence(*entries[1:]))
+
+
+def _named(table: LargeTable, levels: Mapping[str, int]) -> dict[str, int]:
+    """The level of every quasi-identifier; InputError for levels that a column does not have."""
+    return dict(zip([column.name for column in table.quasi], map(int, node_of(table, levels)), strict=True))
+
+
+def _dealt_beyond(asked: _Beyond) -> Buckets:
+    """The release of dealt buckets: seats are dealt from the values of the table, and taken by its rows in portions."""
+    values = asked.large.at_roots()
+    found = _dealt(values, asked.required, asked.step)
     assert found.member is not None
     bucket = found.bucket.astype(np.int32, copy=False)
-    hidden = [publish_exact(column) for column in values.sensitive]
-    entries = _entries(hidden, found, bucket)
-    rows = DealtRows(large, values, seats_of(found.member, bucket, values.records))
+    entries = _entries([publish_exact(column) for column in values.sensitive], found, bucket)
+    rows = DealtRows(asked.large, values, seats_of(found.member, bucket, values.records), asked.levels)
     del bucket
-    shown = [as_values(column) for column in large.columns if column.role != "sensitive"]
-    taken = [column.name for column in large.columns]
-    size = narrowed(counted(entries[1].each, entries[2]))
-    pairs = Pairs(np.zeros(len(size), dtype=np.uint8), Runs(np.ones(len(size), dtype=np.uint8)), Order(size))
-    names = (free_name("bucket", taken), free_name("count", taken), None)
-    contents = Contents(tuple(shown), pairs, *entries, None, names)
-    told: Any = {"groups": contents.buckets, "suppressed": 0, "others": large.of_role("other")}
-    manifest = manifest_of(Buckets.kind, values, required, method, **told)
-    release = Buckets(contents, manifest, origin=large.origin).without_rows(rows.unheld(shown))
-    _require_kept(release)
-    value, _ = combine([(c.held, len(c.labels)) for c in contents.hidden], len(contents.people))
-    kl = rows.divergence(contents.entries, value, contents.people)
-    costs = bucket_costs(release, large, large.domain, kl=kl)
+    release = asked.release(found, entries, rows)
+    value, _ = combine([(c.held, len(c.labels)) for c in entries[0]], len(entries[2]))
+    return _measured(release, asked.large, rows.divergence(entries[1], value, entries[2]))
+
+
+def _of_node_beyond(asked: _Beyond, levels: Mapping[str, int]) -> Buckets:
+    """The release of the groups of a lattice node, at which the table is counted."""
+    large, node = asked.large, node_of(asked.large, levels)
+    try:
+        coarse = large.at(node, other=False)
+    except TooManyError:
+        raise InputError("these levels have more combinations than memory holds", do=MORE) from None
+    found = _of_node(coarse, asked.required, levels, asked.step)
+    bucket = fresh_order(int(found.bucket.max()) + 1)[found.bucket]
+    maps = [large.hierarchy(c.name).maps[level].astype(np.int64) for c, level in zip(large.quasi, node, strict=True)]
+    of = np.empty(coarse.frequencies.combinations, dtype=np.int64)
+    of[coarse.frequencies.row_combination] = bucket
+    known = [own[codes] for own, codes in zip(maps, coarse.frequencies.columns, strict=True)]
+    rows = BucketedRows(large, large.all_nodes_at({}), maps, lambda: [Section(None, known, of)])
+    return asked.grouped(found._replace(in_bucket=bucket), rows)
+
+
+def _cut_beyond(asked: _Beyond, split: Split, threads: int | None) -> Buckets:
+    """The release of the groups of a strict partition, which the engine cuts until they fit."""
+    large = asked.large
+    trunk = Trunk(large.without_others(), asked.required, split=split, importance=None, on_step=asked.step)
+    branches = trunk.grow()
+    grown = trunk.finish(branches, threads)
+    bucket, groups = fresh_order(grown.groups), GroupedRows(large, trunk, branches, grown, threads)
+    codes = [np.arange(len(column.values)) for column in large.quasi]
+    rows = BucketedRows(large, groups.nodes, codes, lambda: sections_of_groups(groups, bucket))
+    return asked.grouped(_Grouped(grown.table, bucket[grown.group], checked=grown.checked), rows)
+
+
+def _measured(release: Buckets, original: Table, kl: float) -> Buckets:
+    """The release with its metrics, verified."""
+    costs = bucket_costs(release, original, original.domain, kl=kl)
     metrics = {"kl": costs.kl, "average": costs.average, "loss": costs.loss}
-    release.manifest = replace(manifest, metrics=metrics)
+    release.manifest = replace(release.manifest, metrics=metrics)
     release.verify()
     return release
 
@@ -279,9 +360,7 @@ def _release(
     return release
 
 
-def _entries(
-    hidden: list[Published], found: _Grouped, bucket: NDArray[np.integer]
-) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
+def _entries(hidden: list[Published], found: _Grouped, bucket: NDArray[np.integer]) -> _Entries:
     """The table of buckets: its sensitive columns, the bucket of each entry, and its people."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], found.table.records)
     pairs = pairs_of(value, len(first), bucket, member=found.member, numbers=found.numbers)

@@ -45,6 +45,7 @@ from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
 from jali.search.mondrian import Boxes, mondrian, require_cuts
 from jali.search.peeling import Search
 from jali.search.recode import Recoding, recode_groups, standouts
+from jali.search.relaxed import Relaxing
 from jali.search.spilled import Bits, Halving
 from jali.search.trunk import Branch, Grown, Trunk
 
@@ -199,13 +200,15 @@ def partition(
     by: Any = _equally(split, required, share) if halves else _plainly(split)
     require_cuts(mode, "range" if halves else by, similarity)
     if isinstance(table, LargeTable):
-        _require_beyond(table, required, mode, share)
-        if halves:
+        _require_beyond(table, required, share)
+        if halves or mode == "relaxed":
             table.at_roots(other=True)  # which must fit
     require_publishable(table)
     table = only_present(table)
     shows = shows_of(table.quasi, show)
     _require_cut(table, required, mode, share)
+    if mode == "relaxed" and not isinstance(table, LargeTable):
+        table = table.one_by_one()  # people of one record may go to different groups
     shift = shift_of(shows, towards, start)
     table, named = naming_values(table, shows, grid, promised_people(required))
     weights = importance_of(table, importance)
@@ -221,8 +224,11 @@ def partition(
             ends = {c.name: order for c in table.quasi if (order := ends_alone(table, c, shows[c.name])) is not None}
             told: Any = {"split": "range" if halves else by, "importance": weights, "on_step": step, "ends": ends}
             told |= {"similarity": similarity}
-            trunk = Trunk(table if halves else table.without_others(), required, **told)
-            return _halved_beyond(asked, trunk, by) if halves else _cut_beyond(asked, table, trunk, threads)
+            strict = not halves and mode == "strict"
+            trunk = Trunk(table.without_others() if strict else table, required, **told)
+            if strict:
+                return _cut_beyond(asked, table, trunk, threads)
+            return _halved_beyond(asked, trunk, by) if halves else _relaxed_beyond(asked, trunk, threads)
         if halves:
             return _halved(asked, by, weights, step)
         options: Any = {"mode": mode, "split": by, "similarity": similarity, "threads": threads, "importance": weights}
@@ -230,14 +236,12 @@ def partition(
         return _best_cut(asked, cut, _candidates(table, required, int(share * table.rows), step))
 
 
-def _require_beyond(table: LargeTable, required: tuple[Principle, ...], mode: Mode, share: Fraction) -> None:
+def _require_beyond(table: LargeTable, required: tuple[Principle, ...], share: Fraction) -> None:
     """Raise InputError for what cannot be found from histograms."""
-    for wrong, what in (
-        (mode != "strict", f'partition with mode = "{mode}"'),
-        (bool(share), "partition with suppress"), (any(p.scope == "table" for p in required), "partition under Safety"),
-    ):  # fmt: skip
-        if wrong:
-            raise table.refused(what)
+    if share:
+        raise table.refused("partition with suppress", "leave suppress out, or generalize")
+    if any(p.scope == "table" for p in required):
+        raise table.refused("partition under Safety", "generalize")
 
 
 def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | None) -> Partitioned:
@@ -254,6 +258,13 @@ def _halved_beyond(asked: _Asked, trunk: Trunk, by: By) -> Partitioned:
     """The release of equal halves of a table beyond memory, whose people pass through a private file."""
     portions = trunk.portions()
     return _of_grown(asked, trunk, Halving(trunk, by, Bits(fresh_order, open_order)).grown(portions), portions)
+
+
+def _relaxed_beyond(asked: _Asked, trunk: Trunk, threads: int | None) -> Partitioned:
+    """The release of a relaxed partition of a table beyond memory, whose people pass through a private file too."""
+    relaxing = Relaxing(trunk, threads)
+    portions = trunk.in_order(relaxing.order)
+    return _of_grown(asked, trunk, relaxing.grown(portions), portions)
 
 
 def _of_grown(

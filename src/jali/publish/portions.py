@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import (
     Bools,
+    Floats,
     Ints,
     Runs,
     SumsByKey,
@@ -27,7 +29,7 @@ from jali.core.arrays import (
 )
 from jali.core.rows import Order, fresh_order
 from jali.core.spill import AT_ONCE, Portion
-from jali.encoding.large import MORE, Counted, LargeTable
+from jali.encoding.large import MORE, Box, Counted, LargeTable
 from jali.encoding.large import shown as shown_size
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
@@ -36,17 +38,21 @@ from jali.releases.unheld import Unheld, among
 from jali.search.trunk import Branch, Grown, Trunk, with_codes
 
 
-def as_values(column: Column) -> Published:
-    """A column that is published as it is, held as its values with the rows of each."""
+def as_values(column: Column, level: int = 0) -> Published:
+    """A column that is published as it is, or at a level, held as its values with the rows of each."""
     assert column.value_rows is not None
     own = replace(column, codes=np.flatnonzero(column.value_rows))
-    made = publish_quasi(own, 0, None) if column.role == "quasi" else publish_exact(own)
+    made = publish_quasi(own, level, None) if column.role == "quasi" else publish_exact(own)
     return replace(made, order=Order(column.value_rows[own.codes]))
 
 
-def ranks(column: Column) -> NDArray[np.int32]:
-    """The label of each code of such a column."""
-    return np.cumsum(column.present, dtype=np.int32) - np.int32(1)
+def ranks(column: Column, made: Published | None = None, nodes: Ints | None = None) -> NDArray[np.int32]:
+    """The label of each code of such a column, or of each node where codes have `nodes`."""
+    if made is None or nodes is None or made.level == 0:
+        return np.cumsum(column.present, dtype=np.int32) - np.int32(1)
+    labels = np.zeros(int(nodes.max()) + 1, dtype=np.int32)
+    labels[nodes[column.present]] = made.held
+    return labels
 
 
 def of_node(
@@ -88,24 +94,35 @@ class GroupedRows:
     ) -> None:
         self.large, self.trunk, self.branches, self.grown, self.threads = large, trunk, branches, grown, threads
 
-    def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
-        """Codes of each column, the group, and the rows, of distinct combinations; those of a group are in a branch."""
-        large, quasi = self.large, [column.name for column in self.large.quasi]
-        nodes = self.trunk.nodes | {column.name: np.arange(len(column.values)) for column in large.others}
-        code_at = {name: np.argsort(own) for name, own in nodes.items()}
-        widths = [len(large[name].values) for name in quasi]
-        by = [column.name for column in large.others]
+    def numbered(self) -> Iterator[tuple[Branch, list[NDArray[np.int32]], Ints]]:
+        """Each branch, its combinations by column, and the group of each combination."""
+        quasi = self.large.quasi
+        widths = [len(column.values) for column in quasi]
         assert self.grown.first is not None  # these groups were cut
         for branch, piece in zip(self.branches, self.trunk.pieces(self.branches, other=False), strict=True):
             (own, _), known = self.trunk.cut_of(piece, self.threads), list(piece.frequencies.codes.T)
             one = np.unique(own, return_index=True)[1]
             first = [codes[one] for codes in known]
             number = found_among(list(self.grown.first.T), first, widths, self.grown.groups + len(one))
+            yield branch, known, number[own]
+
+    @property
+    def nodes(self) -> dict[str, Ints]:
+        """What branches are cut by, and the codes of all other columns."""
+        return self.trunk.nodes | {column.name: np.arange(len(column.values)) for column in self.large.others}
+
+    def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
+        """Codes of each column, the group, and the rows, of distinct combinations; those of a group are in a branch."""
+        large, quasi, nodes = self.large, [column.name for column in self.large.quasi], self.nodes
+        code_at = {name: np.argsort(own) for name, own in nodes.items()}
+        widths = [len(large[name].values) for name in quasi]
+        by = [column.name for column in large.others]
+        for branch, known, group in self.numbered():
             for found in large.portions(nodes, by, self.trunk.root.within([branch])):
                 codes = {name: code_at[name][found.nodes[name]] for name in nodes}
                 asked = [codes[name] for name in quasi]
-                at = found_among(known, asked, widths, len(own) + len(found.rows))
-                yield codes, number[own[at]], found.rows
+                at = found_among(known, asked, widths, len(group) + len(found.rows))
+                yield codes, group[at], found.rows
 
     def whole(self) -> Grown | None:
         """The groups with all columns, if their distinct rows fit, or are no more than without these columns."""
@@ -147,6 +164,85 @@ def _twice(cells: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
     return [own[several] for own in cells]
 
 
+class Section(NamedTuple):
+    """Some of the rows of a table, whose quasi-identifiers tell the bucket."""
+
+    within: Box
+    known: Sequence[NDArray[np.integer]]  # what takes the place of codes, by column: distinct
+    bucket: Ints  # of each
+
+
+class BucketedRows:
+    """The individuals of buckets that never divide people with the same quasi-identifiers, section by section."""
+
+    def __init__(
+        self, large: LargeTable, nodes: Mapping[str, Ints], places: Sequence[Ints],
+        sections: Callable[[], Iterable[Section]],
+    ) -> None:  # fmt: skip
+        """Sections are cut by `nodes`; `places` has what takes the place of each code of each quasi-identifier."""
+        self.large, self.places, self.sections = large, places, sections
+        self.quasi, self.others = [c.name for c in large.quasi], [c.name for c in large.others]
+        self.nodes = {name: nodes[name] for name in (*self.quasi, *self.others)}
+        self.code_at = {name: np.argsort(own) for name, own in self.nodes.items()}
+
+    def _counted(self, box: Box, names: Sequence[str]) -> tuple[dict[str, Ints], Ints]:
+        """The distinct codes of these columns in a box, and their rows."""
+        found = self.large.elsewhere.count(self.nodes, of=names, within=box)
+        return {name: self.code_at[name][found.nodes[name]] for name in names}, found.rows
+
+    def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
+        """Codes of each column, the bucket, and the rows, of distinct individuals."""
+        widths = [int(own.max()) + 1 for own in self.places]
+        for section in self.sections():
+            for box, fits in self.large.boxes(self.nodes, self.quasi, section.within):
+                apart = self.large.boxes(self.nodes, self.others, box)
+                for some in (box,) if fits else (each for each, _ in apart):
+                    codes, rows = self._counted(some, [*self.nodes])
+                    asked = [own[codes[name]] for name, own in zip(self.quasi, self.places, strict=True)]
+                    at = found_among(section.known, asked, widths, len(section.bucket) + len(rows))
+                    if bool((at < 0).any()):
+                        raise _changed()
+                    yield codes, section.bucket[at], rows
+
+    def unheld(self, shown: Sequence[Published]) -> Unheld:
+        """The individuals, of whom no column is held but as its values."""
+        labels = {column.name: ranks(self.large[column.name]) for column in shown}
+        names = tuple(column.name for column in shown)
+
+        def portions() -> Iterator[Portion]:
+            for codes, bucket, rows in self._each():
+                yield Portion([*(labels[name][codes[name]] for name in names), bucket + 1], rows)
+
+        several = [
+            self._counted(box, self.quasi)[0]
+            for section in self.sections()
+            for box, fits in self.large.boxes(self.nodes, self.quasi, section.within)
+            if not fits
+        ]
+        none = [np.zeros(0, dtype=np.int32)]
+        split = [np.concatenate(none + [labels[name][own[name]] for own in several]) for name in self.quasi]
+        return Unheld(tuple(shown), names, portions, self.large.room, split)
+
+    def divergence(self, entries: Runs, people: NDArray[np.integer]) -> float:
+        """The KL-divergence of the buckets, whose entries have so many people; see `holder.divergence`.
+
+        A cell of quasi-identifiers and value has, of everybody with these quasi-identifiers, the share of the value in
+        the bucket. So its logarithm is a sum of terms, and each is added up over all rows by itself.
+        """
+        large = self.large
+        sizes = large.elsewhere.sizes({name: self.nodes[name] for name in self.quasi})
+        alike, number = sizes.size / large.rows, people.astype(np.float64)
+        size = np.add.reduceat(number, starts(entries.sizes)[:-1])[entries.each]
+        told = float(np.sum(number * np.log(number / size))) / large.rows
+        return max(0.0, large.entropy - float(np.sum(sizes.many * (alike * np.log(alike)))) - told)
+
+
+def sections_of_groups(rows: GroupedRows, bucket: Ints) -> Iterator[Section]:
+    """The branches of a strict partition, when its groups are in these buckets."""
+    for branch, known, group in rows.numbered():
+        yield Section(rows.trunk.root.within([branch]), known, bucket[group])
+
+
 PERSON = 32
 """Bytes that are held for each row of a table whose individuals are dealt: of seats, and while these are drawn."""
 
@@ -166,15 +262,20 @@ class DealtRows:
     their combinations, so that everybody of a value is as likely as any other to get each of its seats.
     """
 
-    def __init__(self, large: LargeTable, values: Table, seats: NDArray[np.int32]) -> None:
-        """`values` has a record for each joint value, which says how many people have it."""
+    def __init__(
+        self, large: LargeTable, values: Table, seats: NDArray[np.int32], levels: Mapping[str, int]
+    ) -> None:  # fmt: skip
+        """`values` has a record for each joint value, which says how many people have it.
+
+        Individuals are shown at `levels` of their quasi-identifiers. People who show the same are interchangeable.
+        """
         assert values.multiplicity is not None
         self.large, self.seats, self.start = large, seats, starts(values.multiplicity)
         self.known = [column.codes.astype(np.int64) for column in values.sensitive]
         self.names = {
             role: [c.name for c in large.columns if c.role == role] for role in ("quasi", "sensitive", "other")
         }
-        self.nodes = large.all_nodes_at({})
+        self.nodes, self.levels = large.all_nodes_at(levels), levels
         self.boxes = list(large.boxes(self.nodes, self.names["quasi"]))
 
     def _taken(self, *, other: bool) -> Iterator[tuple[Counted, Ints, NDArray[np.int32], NDArray[np.int32]]]:
@@ -183,7 +284,7 @@ class DealtRows:
         Those of the same quasi-identifiers come together without `other` columns; with them, unless they are too many.
         """
         taken = self.start[:-1].copy()
-        own = None if other else [*self.names["quasi"], *self.names["sensitive"]]
+        own = [*self.names["quasi"], *self.names["sensitive"], *(self.names["other"] if other else [])]
         for box, fits in self.boxes:
             whole = fits or not other
             apart = self.large.boxes(self.nodes, self.names["other"], box)
@@ -207,7 +308,7 @@ class DealtRows:
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
         """The individuals, of whom no column is held but as its values."""
-        labels = {column.name: ranks(self.large[column.name]) for column in shown}
+        labels = {made.name: ranks(self.large[made.name], made, self.nodes[made.name]) for made in shown}
 
         def portions() -> Iterator[Portion]:
             for found, _, member, bucket in self._taken(other=True):
@@ -231,8 +332,8 @@ class DealtRows:
     def divergence(self, entries: Runs, value: NDArray[np.integer], people: NDArray[np.integer]) -> float:
         """The KL-divergence of the buckets, whose entries have these joint values and people; see `holder.divergence`.
 
-        A cell of quasi-identifiers and value has, of everybody with these quasi-identifiers, the share of the value in
-        the bucket.
+        A cell of quasi-identifiers and value has, of everybody who shows these quasi-identifiers, the share of the
+        value in the bucket, divided by the combinations that show the same.
         """
         begin, values, parts = starts(entries.sizes), len(self.known[0]), []
         size = np.add.reduceat(people.astype(np.int64), begin[:-1])
@@ -246,8 +347,18 @@ class DealtRows:
                 sums.add(key, people[at] / np.repeat(size[bucket[some]], many))
             keys, mass = sums.all()
             inferred = mass[np.searchsorted(keys, cell.astype(np.int64) * values + joint)]
-            parts.append(float(np.sum(found.rows * np.log(found.rows / inferred))))
-        return max(0.0, math.fsum(parts) / self.large.rows)
+            parts.append(float(np.sum(found.rows * np.log(inferred / self._area(found)))))
+        return max(0.0, self.large.entropy + math.log(self.large.rows) - math.fsum(parts) / self.large.rows)
+
+    def _area(self, found: Counted) -> Floats:
+        """How many combinations of the domain show what each counted one does."""
+        area = np.ones(len(found.rows))
+        for column in self.large.quasi:
+            level = self.levels.get(column.name, 0)
+            if level:
+                sizes = self.large.hierarchy(column.name).node_sizes(level, column.mask(self.large.domain))
+                area *= sizes[found.nodes[column.name]]
+        return area
 
 
 def seats_of(member: NDArray[np.int32], bucket: NDArray[np.int32], values: int) -> NDArray[np.int32]:

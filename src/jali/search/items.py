@@ -115,7 +115,8 @@ def _along_the_tree(hierarchy: Hierarchy, mask: Bools) -> tuple[Ints, Ints, Ints
 class Items:
     """What is put into groups: entries of combinations and values when strict, records when relaxed.
 
-    They are sorted by combination, then value, then person or record, and keep that order in every group.
+    They are sorted by combination, then value, then person, or other columns and record, and keep that order in every
+    group.
     """
 
     combination: Ints  # (items,)
@@ -149,7 +150,8 @@ def items_of(table: Table, mode: Mode) -> Items:
     joint, _ = combine([(c.codes, len(c.values)) for c in table.sensitive], table.records)
     combination = frequencies.row_combination.astype(np.int64)
     value = joint.astype(np.int64)
-    record = np.argsort(combination * len(frequencies.joint) + value, kind="stable")
+    others = [c.codes for role in ("identifier", "other") for c in reversed(table.of_role(role))]
+    record = np.lexsort([*others, combination * len(frequencies.joint) + value])
     alone = table.person is not None or table.multiplicity is None
     n = np.ones(table.records, dtype=np.int64) if alone else table.multiplicity
     assert n is not None  # tested above

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted, sorted_by, starts, steps
 from jali.core.files import require_space
+from jali.encoding.table import Column
 from jali.errors import InputError
 from jali.search.batches import smallest
 from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
@@ -128,32 +129,73 @@ class Buckets:
         return np.concatenate([none, *(part.read() for part in self.parts[at])])
 
 
-class Halving:
-    """The equal halves of one table beyond memory."""
+class Filed:
+    """A table beyond memory whose people pass through private files."""
 
-    def __init__(self, trunk: Trunk, by: By, bits: Bits) -> None:
-        self.trunk, self.table, self.by, self.bits = trunk, trunk.table, by, bits
+    def __init__(self, trunk: Trunk) -> None:
+        self.trunk, self.table = trunk, trunk.table
         self.room = self.table.room  # of people too
         self.kind = np.dtype([(f"c{at}", smallest(len(c.values))) for at, c in enumerate(self.table.columns)])
         self.columns = columns_of(self.table, trunk.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
-        whole, least = trunk.whole, max(1, *(p.least_size() for p in trunk.principles))
-        self.histogram = counted(whole.value, whole.n, len(whole.joint))
-        self.samples = samples_of(self.histogram, least, trunk.principles, whole)
         self.done = 0
 
-    def grown(self, portions: Sequence[Branch]) -> Grown:
-        """The groups of everybody; `portions` are the whole table."""
-        require_space(Path(tempfile.gettempdir()), 3 * self.table.rows * self.kind.itemsize)
-        return self.trunk.grown([part for node, left in self.turned(portions) for part in self._halved([node], left)])
+    def require_space(self, times: int) -> None:
+        """Raise InputError where the disk has no room for everybody, so many times."""
+        require_space(Path(tempfile.gettempdir()), times * self.table.rows * self.kind.itemsize)
 
     def codes(self, entries: Entries) -> dict[str, NDArray[np.integer]]:
         """The codes of each column."""
         return {column.name: entries[f"c{at}"] for at, column in enumerate(self.table.columns)}
 
-    def _values(self, entries: Entries) -> Ints:
+    def values(self, entries: Entries) -> Ints:
+        """The joint value of each entry."""
         codes = self.codes(entries)
         own = [codes[column.name].astype(np.int64) for column in self.table.sensitive]
         return self.trunk.joint(own, len(entries))
+
+    def everybody(self, portions: Sequence[Branch], order: Sequence[Column] = ()) -> Iterator[Entries]:
+        """An entry for each row of the table, portion by portion, each sorted by the columns of `order`."""
+        for piece in self.trunk.pieces(portions, other=True):
+            assert piece.multiplicity is not None
+            records = np.lexsort([piece[column.name].codes for column in reversed(order)]) if order else slice(None)
+            upto = np.cumsum(piece.multiplicity[records])
+            for some in steps(int(upto[-1]), 1, self.room):
+                record = np.searchsorted(upto, np.arange(some.start, some.stop), side="right")
+                entries = np.empty(len(record), dtype=self.kind)
+                for at, column in enumerate(piece.columns):
+                    entries[f"c{at}"] = column.codes[records][record]
+                yield entries
+
+    def ended(self, many: int) -> None:
+        """Say that so many people more are in groups."""
+        self.done += many
+        self.trunk.on_step(self.done, self.table.rows)
+
+    def leaf(self, node: Parts) -> Finished:
+        """What is kept of a node that is one group."""
+        kept = []
+        for part in node:
+            if not part.many:  # a bucket that nobody was drawn into
+                continue
+            codes = self.codes(part.read())
+            kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
+        return joined(kept)
+
+
+class Halving(Filed):
+    """The equal halves of one table beyond memory."""
+
+    def __init__(self, trunk: Trunk, by: By, bits: Bits) -> None:
+        super().__init__(trunk)
+        self.by, self.bits = by, bits
+        whole, least = trunk.whole, max(1, *(p.least_size() for p in trunk.principles))
+        self.histogram = counted(whole.value, whole.n, len(whole.joint))
+        self.samples = samples_of(self.histogram, least, trunk.principles, whole)
+
+    def grown(self, portions: Sequence[Branch]) -> Grown:
+        """The groups of everybody; `portions` are the whole table."""
+        self.require_space(3)
+        return self.trunk.grown([part for node, left in self.turned(portions) for part in self._halved([node], left)])
 
     # -- who is drawn into which sample, and the order of ties ------------------------------------------------------
 
@@ -183,34 +225,22 @@ class Halving:
         bits = self._digits(self.table.rows)
         with Spill(self.kind) as place:
             everybody = Buckets(place, 1 << bits)
-            for entries in self._everybody(portions):
+            for entries in self.everybody(portions):
                 everybody.add(entries, self.bits.digits_of(len(entries), bits))
             for bucket in range(1 << bits):
                 entries = everybody.all(bucket)
                 entries = entries[self.bits.order_of(len(entries))]
-                value = self._values(entries)
+                value = self.values(entries)
                 order, start = sorted_by(value, len(begin))
                 turn = np.empty(len(value), dtype=np.int64)
                 turn[order] = np.arange(len(value)) - start[value[order]]
                 turn += seen[value]
                 seen += np.diff(start)
                 if bool((seen > end).any()):
-                    raise _changed()
+                    raise changed()
                 yield np.searchsorted(upto, turn, side="right") - value * len(self.samples), entries
         if bool((seen < end).any()):
-            raise _changed()
-
-    def _everybody(self, portions: Sequence[Branch]) -> Iterator[Entries]:
-        """An entry for each row of the table, portion by portion."""
-        for piece in self.trunk.pieces(portions, other=True):
-            assert piece.multiplicity is not None
-            upto = np.cumsum(piece.multiplicity)
-            for some in steps(int(upto[-1]), 1, self.room):
-                record = np.searchsorted(upto, np.arange(some.start, some.stop), side="right")
-                entries = np.empty(len(record), dtype=self.kind)
-                for at, column in enumerate(piece.columns):
-                    entries[f"c{at}"] = column.codes[record]
-                yield entries
+            raise changed()
 
     # -- the tree of a sample ---------------------------------------------------------------------------------------
 
@@ -224,9 +254,8 @@ class Halving:
                 if halves is not None:
                     following += halves
                     continue
-                yield self._finished(node, left) if many <= self.room else self._leaf(node)
-                self.done += many
-                self.trunk.on_step(self.done, self.table.rows)
+                yield self._finished(node, left) if many <= self.room else self.leaf(node)
+                self.ended(many)
             nodes[0][0].spill.close()  # its people are in halves, or in groups
             if following:
                 yield from self._halved(following, left - 1)
@@ -241,7 +270,7 @@ class Halving:
         halves, people = Buckets(below, 2), np.zeros((2, len(self.histogram)), dtype=np.int64)
         for part in node:
             entries = part.read()
-            key, value = place[self.codes(entries)[name]], self._values(entries)
+            key, value = place[self.codes(entries)[name]], self.values(entries)
             upper = key >= middle
             tied = np.flatnonzero(key == middle)[:equal]
             upper[tied], equal = False, equal - len(tied)
@@ -274,7 +303,7 @@ class Halving:
         codes, many = self.codes(entries), np.arange(len(entries))
         own = np.stack([codes[column.name] for column in self.table.quasi], axis=1).astype(np.int64)
         columns = columns_of(self.table, self.trunk.importance, own)
-        people = People(many, self._values(entries), self.trunk.whole)
+        people = People(many, self.values(entries), self.trunk.whole)
         cut = cut_of(columns, many, self.by)
         group, groups = np.empty(len(entries), dtype=np.int64), 0
         for leaves, judged in leaves_of(people, self.trunk.principles, many.astype(np.int32), depth, cut):
@@ -282,16 +311,7 @@ class Halving:
             groups, self.trunk.checked = groups + len(leaves), self.trunk.checked + judged
         return self.trunk.finished(codes, group, None)
 
-    def _leaf(self, node: Parts) -> Finished:
-        """What is kept of a node that is one group."""
-        kept = []
-        for part in node:
-            if not part.many:  # a bucket that nobody was drawn into
-                continue
-            codes = self.codes(part.read())
-            kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
-        return joined(kept)
 
-
-def _changed() -> InputError:
+def changed() -> InputError:
+    """What is said of a table whose rows are no longer those that were counted."""
     return InputError("the table changed while it was read", do="run it again when nobody writes to it")

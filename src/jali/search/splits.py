@@ -218,11 +218,11 @@ class Histograms(Splitter):
 
     def __init__(
         self, columns: Columns, found: Sequence[tuple[Ints, Ints, Ints, Ints]], whole: Counts,
-        principles: tuple[Principle, ...], *, split: Split, similarity: Similarity,
+        principles: tuple[Principle, ...], *, split: Split, similarity: Similarity, mode: Mode = "strict",
     ) -> None:  # fmt: skip
         _, self.place, value, rows = (np.concatenate(each) for each in zip(*found, strict=True))
         items = Items(np.arange(len(rows)), value, rows, None, whole)
-        super().__init__(columns, items, principles, mode="strict", split=split, similarity=similarity)
+        super().__init__(columns, items, principles, mode=mode, split=split, similarity=similarity)
         sizes = [len(own) for own, *_ in found]
         self.column = np.repeat(np.arange(len(found)), sizes)
         self.begin = np.concatenate(([0], np.cumsum(sizes)))

@@ -47,6 +47,13 @@ class Branch:
         found = self._within({id(branch): number for number, branch in enumerate(wanted)})
         return None if isinstance(found, int) else found
 
+    def leaves(self) -> Iterator[Branch]:
+        """The branches that are not cut, in the order of the tree."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
     def _within(self, number: Mapping[int, int]) -> Cut | int:
         if id(self) in number:
             return number[id(self)]
@@ -128,14 +135,14 @@ class Trunk:
             parts = self._proposed(splitter, branches)
         except TooManyError:
             if len(branches) == 1:
-                raise self._refused("the histogram of a group") from None
+                raise self.refused("the histogram of a group") from None
             half = len(branches) // 2
             return self._cut(branches[:half]) + self._cut(branches[half:])
         self.checked += splitter.checked
         made: list[Branch] = []
         for branch, own in zip(branches, parts, strict=True):
             if own is None:
-                raise self._refused("a group that cannot be cut any further")
+                raise self.refused("a group that cannot be cut any further")
             made += self._divided(branch, splitter, own)
         return made
 
@@ -189,7 +196,8 @@ class Trunk:
                 after += splitter.informed(people, [places[b] for b in range(len(self.table.quasi))])
             yield after
 
-    def _refused(self, what: str) -> InputError:
+    def refused(self, what: str) -> InputError:
+        """What is said of something that does not fit."""
         return InputError(f"{what} takes more than memory holds", do=MORE)
 
     def _histograms(self, branches: list[Branch]) -> Histograms:
@@ -211,8 +219,17 @@ class Trunk:
 
         No promise is asked, and no sensitive value unless all quasi-identifiers of a part are the same.
         """
+        return self._portions(sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))))
+
+    def in_order(self, columns: Sequence[Column]) -> list[Branch]:
+        """The same, so that parts follow each other in the order of the codes of all columns, which are given."""
+        self.nodes = {column.name: np.arange(len(column.values)) for column in columns}
+        self._portions(columns)
+        return [*self.root.leaves()]
+
+    def _portions(self, columns: Sequence[Column]) -> list[Branch]:
         room, ready, large = self.table.room, [], [self.root]
-        for column in sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))):
+        for column in columns:
             parts: list[Branch] = []
             for some in steps(len(large), len(column.values), max(room, len(column.values))):
                 parts += self._portioned(large[some], column.name)
