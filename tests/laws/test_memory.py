@@ -708,7 +708,7 @@ def test_every_draw_beyond_memory_is_exactly_as_likely_as_in_memory(values: str)
     bits = Enumerated()
     halving, portions = three(values, jali.KAnonymity(1), bits)
     likely: Counter[Any] = Counter()
-    for found, share in bits.each(lambda: tuple(tuple(listed(halving, p)) for p, _ in halving.turned(portions))):
+    for found, share in bits.each(lambda: tuple(tuple(listed(halving, p)) for p, _ in halving.turned(halving.fetched(portions)))):
         likely[found] += share
     assert [int(sample.histogram.sum()) for sample in halving.samples] == [2, 1]
     plan = [Counter({v: n for v, n in enumerate(sample.histogram.tolist()) if n}) for sample in halving.samples]
