@@ -81,27 +81,30 @@ def of_node(
 
 
 class GroupedRows:
-    """The rows of the groups of a strict partition with all their columns, branch by branch of its trunk."""
+    """The rows of the groups of a strict partition with all their columns, branch by branch of its trunk.
+
+    The trunk need not have all of these columns.
+    """
 
     def __init__(
         self, large: LargeTable, trunk: Trunk, branches: Sequence[Branch], grown: Grown, threads: int | None
     ) -> None:
         self.large, self.trunk, self.branches, self.grown, self.threads = large, trunk, branches, grown, threads
 
-    def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
+    def each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
         """Codes of each column, the group, and the rows, of distinct combinations; those of a group are in a branch."""
         large, quasi = self.large, [column.name for column in self.large.quasi]
-        nodes = self.trunk.nodes | {column.name: np.arange(len(column.values)) for column in large.others}
+        beside = {c.name: np.arange(len(c.values)) for c in large.columns if c.name not in self.trunk.nodes}
+        nodes = self.trunk.nodes | beside
         code_at = {name: np.argsort(own) for name, own in nodes.items()}
         widths = [len(large[name].values) for name in quasi]
-        by = [column.name for column in large.others]
         assert self.grown.first is not None  # these groups were cut
         for branch, piece in zip(self.branches, self.trunk.pieces(self.branches, other=False), strict=True):
             own, known = self.trunk.cut_of(piece, self.threads), list(piece.frequencies.codes.T)
             one = np.unique(own, return_index=True)[1]
             first = [codes[one] for codes in known]
             number = found_among(list(self.grown.first.T), first, widths, self.grown.groups + len(one))
-            for found in large.portions(nodes, by, self.trunk.root.within([branch])):
+            for found in large.portions(nodes, [*beside], self.trunk.root.within([branch])):
                 codes = {name: code_at[name][found.nodes[name]] for name in nodes}
                 asked = [codes[name] for name in quasi]
                 at = found_among(known, asked, widths, len(own) + len(found.rows))
@@ -112,7 +115,7 @@ class GroupedRows:
         room = max(self.large.room, self.grown.table.records)
         exact = [column for column in self.large.columns if column.role != "quasi"]
         kept: list[tuple[dict[str, Ints], Ints, Ints]] = []
-        for codes, group, rows in self._each():
+        for codes, group, rows in self.each():
             keys = [(group, self.grown.groups), *((codes[c.name], len(c.values)) for c in exact)]
             record, one = combine(keys, len(rows))
             kept.append(({name: each[one] for name, each in codes.items()}, group[one], counted(record, rows)))
@@ -134,7 +137,7 @@ class GroupedRows:
         quasi = {column.name for column in held.quasi}
 
         def portions() -> Iterator[Portion]:
-            for codes, of, rows in self._each():
+            for codes, of, rows in self.each():
                 yield Portion([shown[name][of if name in quasi else codes[name]] for name in names], rows)
 
         return Unheld(others, names, portions, self.large.room, _twice([shown[column.name] for column in held.quasi]))
