@@ -1,6 +1,6 @@
 """A table beyond a small memory: the same groups as in memory, and what that costs in time and peak memory.
 
-Equal halves are drawn anew in each run, so their KL-divergences are compared.
+Equal halves and batches are drawn anew in each run, so their KL-divergences are compared.
 `python -m benchmarks.memory spilled` is for rows that are nearly all different.
 """
 
@@ -25,6 +25,7 @@ SMALL = "50MB"
 JOBS = (
     "lattice, k 5", "lattice, k 6, entropy 6", "lattice, k 6, entropy 6, 5 %", "partition, k 10",
     "partition, k 10, entropy 4", "relaxed, k 10, entropy 4", "transparent, k 10, entropy 4",
+    "transparent ANGEL, k 10, frequency 3", "ANGEL, k 10, frequency 3",
 )  # fmt: skip
 
 
@@ -47,8 +48,11 @@ def one(folder: str, job: str, memory: str | None) -> dict[str, Any]:
         "partition, k 10, entropy 4": [jali.KAnonymity(10), jali.EntropyDiversity(4)],
         "relaxed, k 10, entropy 4": [jali.KAnonymity(10), jali.EntropyDiversity(4)],
         "transparent, k 10, entropy 4": [jali.KAnonymity(10), jali.EntropyDiversity(4)],
+        "transparent ANGEL, k 10, frequency 3": [jali.KAnonymity(10), jali.FrequencyDiversity(3)],
+        "ANGEL, k 10, frequency 3": [jali.KAnonymity(10), jali.FrequencyDiversity(3)],
     }
-    publish: Any = jali.generalize if job.startswith("lattice") else jali.partition
+    cut = jali.angelize if "ANGEL" in job else jali.partition
+    publish: Any = jali.generalize if job.startswith("lattice") else cut
     options: dict[str, Any] = {"suppress": 0.05} if job.endswith("5 %") else {}
     options |= {"mode": "relaxed"} if job.startswith("relaxed") else {}
     made = publish(table, promises[job], transparent=job.startswith("transparent"), **options)
@@ -141,7 +145,7 @@ def run(jobs: tuple[str, ...] = JOBS) -> None:
         _file(Path(folder), ROWS, "parquet")
         for job in jobs:
             whole, small = _run(folder, job), _run(folder, job, SMALL)
-            drawn = job.startswith("transparent")  # groups differ from run to run
+            drawn = job.startswith("transparent") or "ANGEL" in job  # groups differ from run to run
             same = drawn or (whole["digest"] == small["digest"] and abs(whole["kl"] - small["kl"]) < 1e-9)
             for what, found in ((job, whole), (f"  memory = {SMALL}", small)):
                 held = "beyond memory" if found["held"] is None else f"{found['held']:,}"

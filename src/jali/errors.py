@@ -41,6 +41,13 @@ class InputError(JaliError):
         return self._line(self.value)
 
 
+class ChangedError(InputError):
+    """A table is no longer the one whose rows were counted."""
+
+    def __init__(self) -> None:
+        super().__init__("the table changed while it was read", do="run it again when nobody writes to it")
+
+
 class UndeterminedError(InputError):
     """A count depends on `columns` that were not published: there is no estimate, but bounds, `low` and `high`."""
 

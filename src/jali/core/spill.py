@@ -21,7 +21,7 @@ from jali.core import rows as counting
 from jali.core.arrays import Ints, steps
 from jali.core.progress import Step
 from jali.core.rows import Rows, cells
-from jali.errors import InputError
+from jali.errors import ChangedError, InputError
 
 AT_ONCE = 1 << 20
 """Rows that go into buckets together, or come out of one."""
@@ -133,7 +133,7 @@ def drawn_on_disk(table: Portioned, folder: Path, step: Step) -> Iterator[pa.Tab
             done += len(rows)
             step(done, 2 * table.count)
     if done != table.count:
-        raise InputError("the table changed while it was read", do="run it again when nobody writes to it")
+        raise ChangedError()
     for path in paths:
         if not path.exists():
             continue  # nobody was drawn into it

@@ -272,7 +272,7 @@ class LargeTable(Table):
         assert isinstance(cut, Cut)  # the first and the last node are apart
         sizes = self.elsewhere.sizes(nodes, within=cut if box is None else box.planted(cut))
         parts = counted(sizes.group, sizes.many, len(bounds) + 1).tolist()
-        for first, last in _joined(parts, self.room):
+        for first, last in neighbours(parts, self.room):
             edges = (None if first == 0 else bounds[first - 1], None if last == len(bounds) else bounds[last])
             here = _between(name, edges)
             yield from self._boxes(nodes, by, here if box is None else box.planted(here), sum(parts[first : last + 1]))
@@ -370,7 +370,7 @@ def _bounds(nodes: Ints, rows: Ints, needed: float) -> list[int]:
     return [int(node) for node in nodes[1:][part[1:] > part[:-1]]]
 
 
-def _joined(many: Sequence[int], room: int) -> list[tuple[int, int]]:
+def neighbours(many: Sequence[int], room: int) -> list[tuple[int, int]]:
     """Neighbouring parts put together as long as they fit: the first and the last of each."""
     found: list[tuple[int, int]] = []
     held = 0

@@ -64,15 +64,20 @@ def holder_costs(
     return _costs(release, original, domain, known, kl=kl, alike=alike, groups=groups, suppressed=suppressed)
 
 
-def bucket_costs(release: Release, original: Table, domain: Domain, *, kl: float | None = None) -> HolderCosts:
+def bucket_costs(
+    release: Release, original: Table, domain: Domain, *, kl: float | None = None,
+    pieces: Iterable[Table] | None = None,
+) -> HolderCosts:  # fmt: skip
     """The costs of tables that share bucket or batch numbers: how far values are spread and columns generalized.
 
-    `kl` where it is known already.
+    `kl` where it is known already; `pieces` are the rows of an original that cannot be held as a whole.
     """
     covers = holder_covers(release, original, domain)
     groups, batched = int(release.manifest.counts["groups"]), release.batched
     alike = None if batched is None else discernibility(batched.contents.tables[0].sizes.astype(np.float64))
-    kl = divergence(holder_estimate(release, original, domain), original) if kl is None else kl
+    if kl is None:
+        inferred = holder_estimate(release, original, domain)
+        kl = divergence(inferred, original) if pieces is None else divergence_of_pieces(inferred, pieces, release.rows)
     return _costs(release, original, domain, covers, kl=kl, alike=alike, groups=groups)
 
 

@@ -24,6 +24,7 @@ from jali.estimates.conditions import BoxColumn
 from jali.measures.holder import bucket_costs, column_losses, divergence
 from jali.principles import KAnonymity
 from jali.principles.base import Principle, principles_of
+from jali.publish.angel_large import Beyond, ways_of
 from jali.publish.checks import Marginal, marginals_of, prepared, promises_of, require_table
 from jali.publish.drafts import (
     Draft,
@@ -31,12 +32,12 @@ from jali.publish.drafts import (
     How,
     best,
     bucketed,
-    check_large,
     draft,
     kl_of,
     marginal,
+    method_of,
     of_drafts,
-    of_large,
+    promised,
     published,
     seated_at_random,
 )
@@ -98,18 +99,20 @@ def angelize(
             raise InputError(f'no way "{value}" to form {name}', do=nearest(str(value), known))
     _check_joint(joint_k, joint_time)
     seats = _seats(transparent, batches, required)
+    tried = None
     if isinstance(table, LargeTable):
-        check_large(table, seats, buckets, joint_k or marginals is not None)
+        tried = ways_of(table, (batches, buckets), required, seats, joint_k=joint_k)
     elif seats is None or table.weight is not None or joint_k:
         table = table.one_by_one()
     shows = shows_of(table.quasi, show)
     table, named = naming_values(table, shows, grid, least)
     how = How(least, BUCKETS[1:] if buckets == "best" else (buckets,), shows, blind=transparent)
     wanted = marginals_of(table, () if marginals is None else marginals)
+    told = {**({"transparent": True} if transparent else {}), **named}
     with watched("forming batches and buckets", on_step) as step:
-        if isinstance(table, LargeTable):
-            found = of_large(table, required, how, step)
-        elif seats is None:
+        if isinstance(table, LargeTable) and tried is not None:
+            return Beyond(table, required, tried, how, wanted=wanted, step=step).release(told)
+        if seats is None:
             found = best(table, required, TRIED if batches == "best" else (batches,), how, step)
         else:
             found = of_seats(table, required, seats, how, step)
@@ -120,13 +123,8 @@ def angelize(
             asked = Wanted(wanted, least, how.shows, drafts)
             settled = settle(table, found.assigned.of_record, settled.drafts, asked, seconds=joint_time)
     kl = found.kl if settled.drafts[0] is found.data else kl_of(found.assigned, settled.drafts[0])
-    method = {
-        "name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows),
-        **_joint_method(joint_k, joint_time, settled), **({"transparent": True} if transparent else {}),
-        **named,
-    }  # fmt: skip
-    promised = (KAnonymity(least),) if least > 1 else ()
-    return of_drafts(found.assigned, settled.drafts, (*required, *promised), method, kl=kl)
+    method = method_of(found, how) | _joint_method(joint_k, joint_time, settled) | told
+    return of_drafts(found.assigned, settled.drafts, promised(required, least), method, kl=kl)
 
 
 def _seats(transparent: object, batches: Batches, required: tuple[Principle, ...]) -> Seats | None:
@@ -182,6 +180,8 @@ def extended(
     on_step: Step | None,
 ) -> Angel:
     """The release with more marginals over the same batches; see `Angel.extend`."""
+    if isinstance(table, LargeTable):
+        raise table.refused("extend", "publish all marginals at once, with angelize")
     if not isinstance(table, Table):
         raise InputError("extend needs the original as a jali table", do="use jali.read or jali.table")
     known = release._keys if private is None else partial(read_keys, private)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -15,19 +15,17 @@ from jali.core.arrays import Ints, Runs, combine, counted, narrowed
 from jali.core.formats import free_name
 from jali.core.progress import Step
 from jali.core.rows import fresh_order, open_order
-from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.conditions import BoxColumn
 from jali.estimates.link_join import Mass
 from jali.estimates.linked import LinkedEstimate
-from jali.measures.holder import bucket_costs, divergence, divergence_of_pieces
+from jali.measures.holder import bucket_costs, divergence
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
 from jali.principles.base import show as show_level
 from jali.publish.checks import Marginal
 from jali.publish.generalize import manifest_of, mean_weight
-from jali.publish.portions import require_room
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
 from jali.releases.linked.angel import Angel
@@ -40,7 +38,6 @@ from jali.search.items import Split
 from jali.search.layout import RecodeShow
 from jali.search.mondrian import mondrian
 from jali.search.recode import recode_groups
-from jali.search.trunk import Trunk
 
 _WORKERS = 4  # tables that are put into order at a time
 
@@ -81,8 +78,8 @@ def kl_of(assigned: Assigned | Seated, data: Draft) -> float:
     """
     table = assigned.table
     if isinstance(assigned, Seated):
-        return divergence(_mass(assigned, data), table)
-    hidden, entries, people = _entries(assigned)
+        return divergence(mass_between(assigned, data), table)
+    hidden, entries, people = entries_of(assigned)
     f, buckets = table.frequencies, int(data.bucket.max()) + 1
     bucket = np.zeros(f.combinations, dtype=np.int64)
     bucket[f.row_combination] = data.bucket
@@ -100,59 +97,24 @@ def kl_of(assigned: Assigned | Seated, data: Draft) -> float:
     return divergence(LinkedEstimate(shown, assigned.batch[first], there, values, *own, weight), table)
 
 
-def _mass(assigned: Seated, data: Draft) -> Mass:
+def mass_between(assigned: Seated, data: Draft) -> Mass:
     """How much mass exact cells have in these batches and buckets, over the domain of the table's holder."""
-    table, contents = assigned.table, Contents((), *_entries(assigned))
+    table, contents = assigned.table, Contents((), *entries_of(assigned))
     link = assigned.seating.in_group.each
-    columns, pairs = paired(data.columns, link, member=data.bucket[assigned.seating.member])
+    member, people = data.bucket[assigned.seating.member], assigned.seating.people
+    columns, pairs = paired(data.columns, link, member=member, numbers=people)
     del link
     return mass_of(columns, pairs, contents, lambda column: holder_cover(column, table[column.name], table.domain))
 
 
-def check_large(table: LargeTable, seats: Seats | None, buckets: str, several: bool) -> None:
-    """Raise InputError for batches and buckets that do not follow from counts, or that take too much memory."""
-    for wrong, what in (
-        (seats != "anatomy", 'angelize without batches="anatomy" and transparent=True'),
-        (
-            buckets not in {"partition", "partition-kl"},
-            'angelize with buckets other than "partition" or "partition-kl"',
-        ),
-        (several, "angelize with marginals or joint_k"),
-    ):
-        if wrong:
-            raise table.refused(what)
-    require_room(table, "angelize")
-
-
-def of_large(table: LargeTable, required: tuple[Principle, ...], how: How, step: Step) -> Found:
-    """Dealt batches and a strict partition of a table beyond memory.
-
-    Its people are listed by bucket and value alone: dealing looks at nothing else, and those of the same value are as
-    likely as any other to be in each batch that has it.
-    """
-    trunk = Trunk(table, (KAnonymity(how.k),), split="range", importance=None, on_step=step)  # blind: sizes alone
-    branches = trunk.grow()
-    grown = trunk.finish(branches, None)
-    seating = seated_counted(grown.table, required, "anatomy", fresh_order, open_order, on_step=step)
-    assigned = Seated(grown.table, seating, None, None)
-    each, members = np.arange(grown.groups), [[own.astype(np.int64) for own in kept] for kept in grown.members]
-    shown = tuple(
-        publish_groups(c, Members(codes, group, grown.groups, each, rows), how.shows[c.name])
-        for c, (codes, group, rows) in zip(table.quasi, members, strict=True)
-    )
-    data = Draft("data", shown, grown.group.astype(np.int32))
-    kl = divergence_of_pieces(_mass(assigned, data), trunk.pieces(branches, other=False), table.rows)
-    return Found(kl, "anatomy", "partition", assigned, data)
-
-
-def _entries(assigned: Assigned | Seated) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
+def entries_of(assigned: Assigned | Seated) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:
     """The table of batches: its sensitive columns, the batch of each entry, and its people."""
     table, joint = assigned.table, assigned.table.frequencies.joint
     if isinstance(assigned, Seated):
         hidden = [publish_exact(column) for column in table.sensitive]
         number, example = combine([(c.held, len(c.labels)) for c in hidden], table.records)
-        member, link = assigned.seating.member, assigned.seating.in_group.each
-        pairs = pairs_of(number, len(example), link, member=member)
+        member, link, people = assigned.seating.member, assigned.seating.in_group.each, assigned.seating.people
+        pairs = pairs_of(number, len(example), link, member=member, numbers=people)
         own = tuple(column.with_codes(column.held[example][pairs.cell]) for column in hidden)
         return own, pairs.links, pairs.numbers
     keys = [(assigned.batch, assigned.batches), (assigned.value, len(joint))]
@@ -173,12 +135,12 @@ def _mean_of_batches(table: Table, batch: Ints) -> np.ndarray[Any, np.dtype[np.f
 
 def of_drafts(
     assigned: Assigned | Seated, drafts: Sequence[Draft], principles: tuple[Principle, ...],
-    method: Mapping[str, Any], *, kl: float | None = None,
+    method: Mapping[str, Any], *, kl: float | None = None, pieces: Callable[[], Iterable[Table]] | None = None,
 ) -> Angel:  # fmt: skip
     """The release of these batches and tables.
 
     Batches get fresh numbers, and each table a fresh order. The principles must hold, and k in every table. `kl` is
-    that of the first table alone, where it is known already.
+    that of the first table alone, where it is known already. `pieces` are the rows of a table beyond memory.
     """
     table = assigned.table
     assigned = assigned.renumbered(fresh_order(assigned.batches))
@@ -188,7 +150,7 @@ def of_drafts(
     with ThreadPoolExecutor(_WORKERS) as pool:  # drawing and sorting an order lets other threads work
         tables = tuple(pool.map(lambda each: _published(assigned, each), drafts))
     weight = None if isinstance(assigned, Seated) else _mean_of_batches(table, assigned.of_record)
-    contents = Contents(tables, *_entries(assigned), weight, names)
+    contents = Contents(tables, *entries_of(assigned), weight, names)
     told: Any = {"groups": len(tables[0].sizes), "suppressed": 0}
     manifest = manifest_of(Angel.kind, table, principles, method, **told)
     manifest = replace(manifest, counts={**manifest.counts, "batches": assigned.batches})
@@ -196,7 +158,8 @@ def of_drafts(
     _require_kept(release)
     if isinstance(assigned, Assigned) or assigned.of_rows is not None:
         release.remember(partial(keys_of, assigned), assigned.assignment())
-    costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None)
+    rows = None if pieces is None else pieces()
+    costs = bucket_costs(release, table, table.domain, kl=kl if len(tables) == 1 else None, pieces=rows)
     release.manifest = replace(manifest, metrics={"kl": costs.kl, "average": costs.average, "loss": costs.loss})
     release.verify()
     return release
@@ -211,7 +174,8 @@ def _published(assigned: Assigned | Seated, drawn: Draft) -> GroupTable:
             drawn.name, drawn.columns, None, member=drawn.bucket, numbers=assigned.table.multiplicity
         )  # fmt: skip
     seating = assigned.seating
-    return GroupTable(drawn.name, drawn.columns, seating.in_group.each, member=drawn.bucket[seating.member])
+    own = drawn.bucket[seating.member]
+    return GroupTable(drawn.name, drawn.columns, seating.in_group.each, member=own, numbers=seating.people)
 
 
 def published(table: Table, drawn: Draft, batch: Ints) -> GroupTable:
@@ -251,9 +215,8 @@ def of_groups(
         linked = at == 0 or not sensitive.isdisjoint(columns)
         shown = _shown([(c, c.codes) for c in table.quasi], bucket, table.multiplicity, own)
         drafts.append(Draft("data" if at == 0 else f"marginal-{at}", shown, bucket.astype(np.int32), linked))
-    promised = (KAnonymity(k),) if k > 1 else ()
     method = {"name": "given", "show": dict(shows), "joint_k": joint_k}
-    return of_drafts(Assigned.of_records(table, batch), drafts, (*principles, *promised), method)
+    return of_drafts(Assigned.of_records(table, batch), drafts, promised(principles, k), method)
 
 
 class Found(NamedTuple):
@@ -264,6 +227,17 @@ class Found(NamedTuple):
     buckets: str
     assigned: Assigned | Seated
     data: Draft
+    beside: tuple[Draft, ...] = ()  # marginals, where they were formed together with `data`
+
+
+def method_of(found: Found, how: How) -> dict[str, Any]:
+    """What a manifest says of how a release was found."""
+    return {"name": "angelize", "batches": found.batches, "buckets": found.buckets, "show": dict(how.shows)}
+
+
+def promised(required: tuple[Principle, ...], k: int) -> tuple[Principle, ...]:
+    """What a release promises: of its batches, and that k people look alike in each table."""
+    return (*required, *((KAnonymity(k),) if k > 1 else ()))
 
 
 class How(NamedTuple):
@@ -282,16 +256,17 @@ def best(table: Table, required: tuple[Principle, ...], ways: Sequence[str], how
     lowest: Found | None = None
     for batches, assigned in _batched(table, required, ways, step):
         for buckets, data in tables:
-            lowest = _lower(lowest, Found(kl_of(assigned, data), batches, buckets, assigned, data))
+            lowest = lower(lowest, Found(kl_of(assigned, data), batches, buckets, assigned, data))
     own = how._replace(ways=tuple(dict.fromkeys((*how.ways, "partition"))))
     for buckets, group in bucketed(table, (*required, *alike), own, step):
         assigned, data = Assigned.of_combinations(table, group), draft(table, "data", group, how.shows)
-        lowest = _lower(lowest, Found(kl_of(assigned, data), "own", buckets, assigned, data))
+        lowest = lower(lowest, Found(kl_of(assigned, data), "own", buckets, assigned, data))
     assert lowest is not None  # a partition is always among them
     return lowest
 
 
-def _lower(one: Found | None, other: Found) -> Found:
+def lower(one: Found | None, other: Found) -> Found:
+    """The one with the lower KL-divergence; of equal ones the first."""
     return other if one is None or other.kl < one.kl else one
 
 
@@ -355,18 +330,26 @@ def _seated(table: Table, required: tuple[Principle, ...], way: Seats, step: Ste
 
 def _dealt(table: Table, required: tuple[Principle, ...]) -> Assigned:
     """Batches of people with different values, dealt at random; an error where they do not keep every promise."""
-    whole = table.frequencies.whole
-    name, l = dealing(required, whole, table.records)
+    values, l, unknown = dealt_by(table, required)
+    assigned = Assigned.of_records(table, deal(values, l, fresh_order(table.records), unknown=unknown))
+    require_dealt([p for p in required if not bool(p.holds(assigned.counts()).all())])
+    return assigned
+
+
+def dealt_by(table: Table, required: tuple[Principle, ...]) -> tuple[Ints, int, int | None]:
+    """The value of each record that batches are dealt by, how many a batch needs, and the value of those without."""
+    name, l = dealing(required, table.frequencies.whole, table.rows)
     if l < 2:
         raise InputError("no promise says how many different values a batch needs", do="give a FrequencyDiversity(l)")
     column, judged = table[name].sensitive()
-    values, order = judged[table[name].codes], fresh_order(table.records)
-    assigned = Assigned.of_records(table, deal(values, l, order, unknown=column.unknown))
-    broken = [repr(p) for p in required if not bool(p.holds(assigned.counts()).all())]
+    return judged[table[name].codes], l, column.unknown
+
+
+def require_dealt(broken: Sequence[Principle]) -> None:
+    """Raise InfeasibleError where dealt batches break promises."""
     if broken:
         ways = 'use batches="partition" or "curve"'
-        raise InfeasibleError(f"the batches that anatomy deals do not keep {', '.join(broken)}; {ways}")
-    return assigned
+        raise InfeasibleError(f"the batches that anatomy deals do not keep {', '.join(map(repr, broken))}; {ways}")
 
 
 # -- buckets ------------------------------------------------------------------------------------------------------

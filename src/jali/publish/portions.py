@@ -32,7 +32,7 @@ from jali.core.spill import AT_ONCE, Portion
 from jali.encoding.large import MORE, Box, Counted, LargeTable
 from jali.encoding.large import shown as shown_size
 from jali.encoding.table import Column, Table
-from jali.errors import InputError
+from jali.errors import ChangedError, InputError
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.unheld import Unheld, among
 from jali.search.trunk import Branch, Grown, Trunk, with_codes
@@ -87,12 +87,21 @@ def of_node(
 
 
 class GroupedRows:
-    """The rows of the groups of a strict partition with all their columns, branch by branch of its trunk."""
+    """The rows of the groups of a strict partition with all their columns, branch by branch of its trunk.
+
+    The trunk need not have all of these columns.
+    """
 
     def __init__(
         self, large: LargeTable, trunk: Trunk, branches: Sequence[Branch], grown: Grown, threads: int | None
     ) -> None:
         self.large, self.trunk, self.branches, self.grown, self.threads = large, trunk, branches, grown, threads
+
+    @property
+    def nodes(self) -> dict[str, Ints]:
+        """What branches are cut by, and the codes of all other columns."""
+        beside = [column for column in self.large.columns if column.name not in self.trunk.nodes]
+        return self.trunk.nodes | {column.name: np.arange(len(column.values)) for column in beside}
 
     def numbered(self) -> Iterator[tuple[Branch, list[NDArray[np.int32]], Ints]]:
         """Each branch, its combinations by column, and the group of each combination."""
@@ -106,17 +115,12 @@ class GroupedRows:
             number = found_among(list(self.grown.first.T), first, widths, self.grown.groups + len(one))
             yield branch, known, number[own]
 
-    @property
-    def nodes(self) -> dict[str, Ints]:
-        """What branches are cut by, and the codes of all other columns."""
-        return self.trunk.nodes | {column.name: np.arange(len(column.values)) for column in self.large.others}
-
-    def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
+    def each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
         """Codes of each column, the group, and the rows, of distinct combinations; those of a group are in a branch."""
         large, quasi, nodes = self.large, [column.name for column in self.large.quasi], self.nodes
         code_at = {name: np.argsort(own) for name, own in nodes.items()}
         widths = [len(large[name].values) for name in quasi]
-        by = [column.name for column in large.others]
+        by = [name for name in nodes if name not in self.trunk.nodes]
         for branch, known, group in self.numbered():
             for found in large.portions(nodes, by, self.trunk.root.within([branch])):
                 codes = {name: code_at[name][found.nodes[name]] for name in nodes}
@@ -129,7 +133,7 @@ class GroupedRows:
         room = max(self.large.room, self.grown.table.records)
         exact = [column for column in self.large.columns if column.role != "quasi"]
         kept: list[tuple[dict[str, Ints], Ints, Ints]] = []
-        for codes, group, rows in self._each():
+        for codes, group, rows in self.each():
             keys = [(group, self.grown.groups), *((codes[c.name], len(c.values)) for c in exact)]
             record, one = combine(keys, len(rows))
             kept.append(({name: each[one] for name, each in codes.items()}, group[one], counted(record, rows)))
@@ -151,7 +155,7 @@ class GroupedRows:
         quasi = {column.name for column in held.quasi}
 
         def portions() -> Iterator[Portion]:
-            for codes, of, rows in self._each():
+            for codes, of, rows in self.each():
                 yield Portion([shown[name][of if name in quasi else codes[name]] for name in names], rows)
 
         return Unheld(others, names, portions, self.large.room, _twice([shown[column.name] for column in held.quasi]))
@@ -201,7 +205,7 @@ class BucketedRows:
                     asked = [own[codes[name]] for name, own in zip(self.quasi, self.places, strict=True)]
                     at = found_among(section.known, asked, widths, len(section.bucket) + len(rows))
                     if bool((at < 0).any()):
-                        raise _changed()
+                        raise ChangedError()
                     yield codes, section.bucket[at], rows
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
@@ -294,7 +298,7 @@ class DealtRows:
                 order, total = np.argsort(joint, kind="stable"), counted(joint, found.rows, len(taken))
                 member = np.repeat(order.astype(np.int32), found.rows[order])
                 if bool((taken + total > self.start[1:]).any()):
-                    raise _changed()
+                    raise ChangedError()
                 yield found, joint, member, self.seats[runs(taken, total)]
                 taken += total
 
@@ -303,7 +307,7 @@ class DealtRows:
         widths = [len(self.large[name].values) for name in self.names["sensitive"]]
         joint = found_among(self.known, asked, widths, len(self.known[0]) + len(found.rows))
         if bool((joint < 0).any()):
-            raise _changed()
+            raise ChangedError()
         return joint
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
@@ -369,7 +373,3 @@ def seats_of(member: NDArray[np.int32], bucket: NDArray[np.int32], values: int) 
     for low, high in pairwise(start.tolist()):
         seats[low:high] = seats[low:high][fresh_order(high - low)]
     return seats
-
-
-def _changed() -> InputError:
-    return InputError("the table changed while it was read", do="run it again when nobody writes to it")

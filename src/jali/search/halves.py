@@ -170,8 +170,9 @@ def halve(
 class Seating(NamedTuple):
     """Everybody, group by group, as the record that they are one of."""
 
-    member: NDArray[np.int32]  # (people,)
+    member: NDArray[np.int32]  # (members,) the record
     in_group: Runs
+    people: NDArray[np.integer] | None = None  # (members,) where a member stands for several
 
 
 def halve_counted(

@@ -22,12 +22,13 @@ import numpy as np
 
 from jali.core.arrays import Floats, Ints, SumsByKey, counted
 from jali.encoding.table import Column
+from jali.errors import ChangedError
 from jali.search.items import items_of
 from jali.search.mondrian import cut
-from jali.search.spilled import Buckets, Entries, Filed, Parts, Spill, changed
+from jali.search.spilled import Buckets, Entries, Filed, Leaves, Parts, Spill
 from jali.search.splits import Histograms, gain_of, together
 from jali.search.splits import Parts as Cuts
-from jali.search.trunk import Branch, Finished, Grown, Trunk, with_codes
+from jali.search.trunk import Branch, Grown, Trunk, with_codes
 
 Histogram = tuple[Ints, Ints, Ints]
 """Places of a column, joint values, and the people who have both, sorted by place."""
@@ -71,13 +72,13 @@ class Relaxing(Filed):
         self.require_space(2)
         with ExitStack() as files:
             first = files.enter_context(Spill(self.kind))
-            everybody = [first.put(entries) for entries in self.everybody(portions, self.order)]
+            everybody = [first.put(entries) for entries in self.everybody(self.fetched(portions, self.order))]
             if sum(part.many for part in everybody) != self.table.rows:
-                raise changed()
-            return self.trunk.grown([*self._cut([everybody], files)])
+                raise ChangedError()
+            return self.kept(self._cut([everybody], files))
 
-    def _cut(self, nodes: list[Parts], files: ExitStack) -> Iterator[Finished]:
-        """What is kept of the groups of these nodes, a level of the tree at a time."""
+    def _cut(self, nodes: list[Parts], files: ExitStack) -> Iterator[Leaves]:
+        """The groups of these nodes, a level of the tree at a time."""
         while nodes:
             below, following = files.enter_context(Spill(self.kind)), []
             for node in nodes:
@@ -93,16 +94,6 @@ class Relaxing(Filed):
                 self.ended(many)
             nodes[0][0].spill.close()  # its people are in parts, or in groups
             nodes = following
-
-    def _read(self, node: Parts) -> Iterator[Entries]:
-        """The people of a node, as many at a time as fit."""
-        some: list[Entries] = []
-        for part in node:
-            if some and sum(map(len, some)) + part.many > self.room:
-                yield np.concatenate(some)
-                some = []
-            some.append(part.read())
-        yield np.concatenate(some)
 
     def _places(self, entries: Entries, a: int) -> Ints:
         places: Ints = self.places[a][self.codes(entries)[self.table.quasi[a].name]]
@@ -139,7 +130,7 @@ class Relaxing(Filed):
         """How many people of a node have each place of each column with each value."""
         values = len(self.trunk.whole.joint)
         sums = [SumsByKey(len(place) * values) for place in self.places]
-        for entries in self._read(node):
+        for entries in self.read(node):
             value = self.values(entries)
             for a, own in enumerate(sums):
                 own.add(self._places(entries, a) * values + value, np.ones(len(entries)))
@@ -153,7 +144,7 @@ class Relaxing(Filed):
         values = len(self.trunk.whole.joint)
         found = [np.zeros(values, dtype=np.int64) for _ in middles]
         left = [0 if middle is None else middle.first for middle in middles]
-        for entries in self._read(node) if any(left) else ():
+        for entries in self.read(node) if any(left) else ():
             value = self.values(entries)
             for a, middle in enumerate(middles):
                 if middle is None or not left[a]:
@@ -175,7 +166,7 @@ class Relaxing(Filed):
     def _divided(self, node: Parts, rule: Rule) -> Iterator[tuple[Entries, Ints]]:
         """The people of a node, some at a time, and the part of each."""
         left = 0 if rule.middle is None else rule.middle.first
-        for entries in self._read(node):
+        for entries in self.read(node):
             place = self._places(entries, rule.column)
             part = rule.part[place]
             if rule.middle is not None:
@@ -214,8 +205,8 @@ class Relaxing(Filed):
 
     # -- groups that fit -----------------------------------------------------------------------------------------
 
-    def _finished(self, node: Parts) -> Finished:
-        """What is kept of the groups of a node that fits."""
+    def _finished(self, node: Parts) -> Leaves:
+        """The groups of a node that fits."""
         entries = np.concatenate([part.read() for part in node])
         codes, trunk = self.codes(entries), self.trunk
         made = [with_codes(column, codes[column.name]) for column in self.table.columns]
@@ -230,7 +221,7 @@ class Relaxing(Filed):
         trunk.checked += checked
         group = np.empty(len(entries), dtype=np.int64)
         group[items.record] = number
-        return trunk.finished(codes, group, None)
+        return [(entries, group)]
 
 
 def _by_part(keys: Ints, people: Floats, parts: int, width: int) -> list[tuple[Ints, Ints]]:

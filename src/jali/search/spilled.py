@@ -8,7 +8,8 @@ The engine sends the table once, in portions that fit. Everybody becomes an entr
 2. The people of a sample are put into a second random order in the same way, which is that of ties.
 3. A node that does not fit is read for the histogram of each column, and again to write its halves, each in the order
    in which it was read: so those who come first of people with the median value go to the lower half, as in memory. A
-   node that fits is finished by the search in memory.
+   node that fits is finished by the search in memory. Batches of ANGEL stand in the order of the cuts before: then a
+   half is written value by value of the column that is cut.
 
 So the groups are a function of two random orders, and it is that of `halve`; decision 103 has the details. The file has
 no name: nobody else can open it, and it is gone when the process ends, however it ends.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -28,15 +29,44 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted, sorted_by, starts, steps
 from jali.core.files import require_space
+from jali.encoding.large import neighbours
 from jali.encoding.table import Column
-from jali.errors import InputError
+from jali.errors import ChangedError
 from jali.search.batches import smallest
 from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
 from jali.search.items import columns_of
-from jali.search.trunk import Branch, Finished, Grown, Trunk, joined
+from jali.search.trunk import Branch, Grown, Trunk, joined, with_codes
 
 Entries = NDArray[np.void]
-"""People, each with the codes of all columns: fields c0, c1, … in the order of the table."""
+"""People, each with the codes of all columns: fields c0, c1, … in the order of the table, and labels l0, l1, …"""
+
+
+class Listed(NamedTuple):
+    """Distinct rows of a table, with numbers that go along with them."""
+
+    codes: Mapping[str, NDArray[np.integer]]  # (rows,) of each column
+    labels: Sequence[NDArray[np.integer]]  # (rows,) each, counted from 0
+    people: Ints  # (rows,) whom each stands for
+
+
+Leaves = Iterable[tuple[Entries, Ints]]
+"""People of some groups, with the group of each, counted from 0: as many at a time as fit."""
+
+
+def kind_of(columns: Sequence[Column], labels: Sequence[int]) -> np.dtype[Any]:
+    """The type of an entry, where there are so many numbers of each label."""
+    codes = [(f"c{at}", smallest(len(c.values))) for at, c in enumerate(columns)]
+    return np.dtype([*codes, *((f"l{at}", smallest(many)) for at, many in enumerate(labels))])
+
+
+def entries_of(kind: np.dtype[Any], columns: Sequence[Column], some: Listed, row: Ints) -> Entries:
+    """The entries of these rows."""
+    entries = np.empty(len(row), dtype=kind)
+    for at, column in enumerate(columns):
+        entries[f"c{at}"] = some.codes[column.name][row]
+    for at, label in enumerate(some.labels):
+        entries[f"l{at}"] = label[row]
+    return entries
 
 
 def fresh_digits(many: int, bits: int) -> Ints:
@@ -132,10 +162,11 @@ class Buckets:
 class Filed:
     """A table beyond memory whose people pass through private files."""
 
-    def __init__(self, trunk: Trunk) -> None:
+    def __init__(self, trunk: Trunk, labels: Sequence[int] = ()) -> None:
+        """`labels` says how many numbers there are of each label that people bring along."""
         self.trunk, self.table = trunk, trunk.table
         self.room = self.table.room  # of people too
-        self.kind = np.dtype([(f"c{at}", smallest(len(c.values))) for at, c in enumerate(self.table.columns)])
+        self.kind = kind_of(self.table.columns, labels)
         self.columns = columns_of(self.table, trunk.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
         self.done = 0
 
@@ -153,59 +184,74 @@ class Filed:
         own = [codes[column.name].astype(np.int64) for column in self.table.sensitive]
         return self.trunk.joint(own, len(entries))
 
-    def everybody(self, portions: Sequence[Branch], order: Sequence[Column] = ()) -> Iterator[Entries]:
-        """An entry for each row of the table, portion by portion, each sorted by the columns of `order`."""
+    def fetched(self, portions: Sequence[Branch], order: Sequence[Column] = ()) -> Iterator[Listed]:
+        """The rows of these portions, each sorted by the columns of `order`."""
         for piece in self.trunk.pieces(portions, other=True):
             assert piece.multiplicity is not None
-            records = np.lexsort([piece[column.name].codes for column in reversed(order)]) if order else slice(None)
-            upto = np.cumsum(piece.multiplicity[records])
+            rows = np.lexsort([piece[column.name].codes for column in reversed(order)]) if order else slice(None)
+            yield Listed({column.name: column.codes[rows] for column in piece.columns}, (), piece.multiplicity[rows])
+
+    def everybody(self, listed: Iterable[Listed]) -> Iterator[Entries]:
+        """An entry for each person, as many at a time as fit."""
+        for rows in listed:
+            upto = np.cumsum(rows.people)
             for some in steps(int(upto[-1]), 1, self.room):
-                record = np.searchsorted(upto, np.arange(some.start, some.stop), side="right")
-                entries = np.empty(len(record), dtype=self.kind)
-                for at, column in enumerate(piece.columns):
-                    entries[f"c{at}"] = column.codes[records][record]
-                yield entries
+                row = np.searchsorted(upto, np.arange(some.start, some.stop), side="right")
+                yield entries_of(self.kind, self.table.columns, rows, row)
+
+    def read(self, node: Parts) -> Iterator[Entries]:
+        """The people of a node in order, as many at a time as fit."""
+        there = [part for part in node if part.many]  # nobody may be drawn into a bucket
+        for first, last in neighbours([part.many for part in there], self.room):
+            yield np.concatenate([part.read() for part in there[first : last + 1]])
+
+    def leaf(self, node: Parts) -> Leaves:
+        """A node that is one group."""
+        return ((entries, np.zeros(len(entries), dtype=np.int64)) for entries in self.read(node))
+
+    def kept(self, leaves: Iterable[Leaves]) -> Grown:
+        """What is kept of these groups."""
+        finished = self.trunk.finished
+        return self.trunk.grown([joined([finished(self.codes(own), at, None) for own, at in some]) for some in leaves])
 
     def ended(self, many: int) -> None:
         """Say that so many people more are in groups."""
         self.done += many
         self.trunk.on_step(self.done, self.table.rows)
 
-    def leaf(self, node: Parts) -> Finished:
-        """What is kept of a node that is one group."""
-        kept = []
-        for part in node:
-            if not part.many:  # a bucket that nobody was drawn into
-                continue
-            codes = self.codes(part.read())
-            kept.append(self.trunk.finished(codes, np.zeros(part.many, dtype=np.int64), None))
-        return joined(kept)
-
 
 class Halving(Filed):
     """The equal halves of one table beyond memory."""
 
-    def __init__(self, trunk: Trunk, by: By, bits: Bits) -> None:
-        super().__init__(trunk)
-        self.by, self.bits = by, bits
+    def __init__(
+        self, trunk: Trunk, by: By, bits: Bits, *, sorting: bool = False, labels: Sequence[int] = ()
+    ) -> None:  # fmt: skip
+        """With `sorting` people stand in the order of the cuts before, as in `halve`."""
+        super().__init__(trunk, labels)
+        self.by, self.bits, self.sorting = by, bits, sorting
         whole, least = trunk.whole, max(1, *(p.least_size() for p in trunk.principles))
         self.histogram = counted(whole.value, whole.n, len(whole.joint))
         self.samples = samples_of(self.histogram, least, trunk.principles, whole)
 
     def grown(self, portions: Sequence[Branch]) -> Grown:
         """The groups of everybody; `portions` are the whole table."""
+        return self.kept(self.leaves(self.fetched(portions)))
+
+    def leaves(self, everybody: Iterable[Listed]) -> Iterator[Leaves]:
+        """The groups of everybody, some at a time, each to be read before the next ones are asked for."""
         self.require_space(3)
-        return self.trunk.grown([part for node, left in self.turned(portions) for part in self._halved([node], left)])
+        for node, left in self.turned(everybody):
+            yield from self._halved([node], left)
 
     # -- who is drawn into which sample, and the order of ties ------------------------------------------------------
 
-    def turned(self, portions: Sequence[Branch]) -> Iterator[tuple[Parts, int]]:
+    def turned(self, everybody: Iterable[Listed]) -> Iterator[tuple[Parts, int]]:
         """The people of each sample in a random order, and how often they may be halved."""
         digits = np.array([self._digits(int(sample.histogram.sum())) for sample in self.samples])
         first = starts(1 << digits)
         with Spill(self.kind) as place:
             drawn = Buckets(place, int(first[-1]))
-            for sample, entries in self._drawn(portions):
+            for sample, entries in self._drawn(everybody):
                 some = self.bits.digits_of(len(entries), int(digits.max()))
                 drawn.add(entries, first[sample] + (some & ((1 << digits) - 1)[sample]))
             for at, own in enumerate(self.samples):
@@ -217,7 +263,7 @@ class Halving(Filed):
         """The bits that divide people into buckets that fit."""
         return (max(many - 1, 0) // self.room).bit_length()
 
-    def _drawn(self, portions: Sequence[Branch]) -> Iterator[tuple[Ints, Entries]]:
+    def _drawn(self, listed: Iterable[Listed]) -> Iterator[tuple[Ints, Entries]]:
         """Everybody in a random order, some at a time, and the sample of each: of each value the first ones first."""
         many = np.stack([sample.histogram for sample in self.samples], axis=1)  # (values, samples)
         begin, end = starts(self.histogram)[:-1], starts(self.histogram)[1:]
@@ -225,7 +271,7 @@ class Halving(Filed):
         bits = self._digits(self.table.rows)
         with Spill(self.kind) as place:
             everybody = Buckets(place, 1 << bits)
-            for entries in self.everybody(portions):
+            for entries in self.everybody(listed):
                 everybody.add(entries, self.bits.digits_of(len(entries), bits))
             for bucket in range(1 << bits):
                 entries = everybody.all(bucket)
@@ -237,15 +283,15 @@ class Halving(Filed):
                 turn += seen[value]
                 seen += np.diff(start)
                 if bool((seen > end).any()):
-                    raise changed()
+                    raise ChangedError()
                 yield np.searchsorted(upto, turn, side="right") - value * len(self.samples), entries
         if bool((seen < end).any()):
-            raise changed()
+            raise ChangedError()
 
     # -- the tree of a sample ---------------------------------------------------------------------------------------
 
-    def _halved(self, nodes: list[Parts], left: int) -> Iterator[Finished]:
-        """What is kept of the groups of these nodes, of one size, which may be halved so often."""
+    def _halved(self, nodes: list[Parts], left: int) -> Iterator[Leaves]:
+        """The groups of these nodes, of one size, which may be halved so often."""
         following: list[Parts] = []
         with Spill(self.kind) as below:
             for node in nodes:
@@ -267,24 +313,26 @@ class Halving(Filed):
         if found is None:
             return None
         name, place, middle, equal = found
-        halves, people = Buckets(below, 2), np.zeros((2, len(self.histogram)), dtype=np.int64)
-        for part in node:
-            entries = part.read()
+        halves = Buckets(below, 2 * len(place) if self.sorting else 2)  # of each place both halves
+        people = np.zeros((2, len(self.histogram)), dtype=np.int64)
+        for entries in self.read(node):
             key, value = place[self.codes(entries)[name]], self.values(entries)
             upper = key >= middle
             tied = np.flatnonzero(key == middle)[:equal]
             upper[tied], equal = False, equal - len(tied)
-            halves.add(entries, upper.astype(np.int64))
+            halves.add(entries, upper + (2 * key if self.sorting else np.int64(0)))
             people += np.bincount(value + len(self.histogram) * upper, minlength=people.size).reshape(people.shape)
-        return halves.parts if all_hold(people, self.trunk.principles, self.trunk.whole) else None
+        if not all_hold(people, self.trunk.principles, self.trunk.whole):
+            return None
+        return [[part for parts in halves.parts[half::2] for part in parts] for half in (0, 1)]
 
     def _column(self, node: Parts, many: int) -> tuple[str, Ints, int, int] | None:
         """The column that a node is cut along, the place of each of its codes, the median, and who of it goes down."""
         names = [column.name for column in self.table.quasi]
         places = [self.trunk.places[name] for name in names]
         people = [np.zeros(len(place), dtype=np.int64) for place in places]
-        for part in node:
-            codes = self.codes(part.read())
+        for entries in self.read(node):
+            codes = self.codes(entries)
             for a, place in enumerate(places):
                 people[a] += np.bincount(place[codes[names[a]]], minlength=len(place))
         best, found = -1, None
@@ -297,21 +345,44 @@ class Halving(Filed):
                 best, found = gain, (names[a], places[a], int(last), many // 2 - int(upto[last] - own[last]))
         return found
 
-    def _finished(self, node: Parts, depth: int) -> Finished:
-        """What is kept of the groups of a node that fits."""
+    def _finished(self, node: Parts, depth: int) -> Leaves:
+        """The groups of a node that fits."""
         entries = np.concatenate([part.read() for part in node])
         codes, many = self.codes(entries), np.arange(len(entries))
         own = np.stack([codes[column.name] for column in self.table.quasi], axis=1).astype(np.int64)
         columns = columns_of(self.table, self.trunk.importance, own)
         people = People(many, self.values(entries), self.trunk.whole)
-        cut = cut_of(columns, many, self.by)
+        cut = cut_of(columns, many, self.by, sorting=self.sorting)
         group, groups = np.empty(len(entries), dtype=np.int64), 0
         for leaves, judged in leaves_of(people, self.trunk.principles, many.astype(np.int32), depth, cut):
             group[leaves] = np.arange(groups, groups + len(leaves))[:, None]
             groups, self.trunk.checked = groups + len(leaves), self.trunk.checked + judged
-        return self.trunk.finished(codes, group, None)
+        return [(entries, group)]
 
 
-def changed() -> InputError:
-    """What is said of a table whose rows are no longer those that were counted."""
-    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
+def regrouped(
+    trunk: Trunk, branches: Sequence[Branch], listed: Iterable[Listed], labels: Sequence[int]
+) -> Iterator[tuple[Listed, Ints]]:
+    """Distinct rows, in whatever order they come, with the groups of a strict partition, a branch of it at a time.
+
+    Groups are numbered on from branch to branch. Meanwhile the rows lie in a private file.
+    """
+    columns = trunk.table.columns
+    kind = np.dtype([*kind_of(columns, labels).descr, ("people", np.int64)])
+    require_space(Path(tempfile.gettempdir()), trunk.table.rows * kind.itemsize)
+    groups = 0
+    with Spill(kind) as place:
+        waiting = Buckets(place, len(branches))
+        for some in listed:
+            entries = entries_of(kind, columns, some, np.arange(len(some.people)))
+            entries["people"] = some.people
+            waiting.add(entries, trunk.branch_of(branches, some.codes))
+        for at in range(len(branches)):
+            entries = waiting.all(at)
+            codes = {column.name: entries[f"c{a}"] for a, column in enumerate(columns)}
+            made = [with_codes(column, codes[column.name]) for column in columns]
+            piece = trunk.table.made(made, entries["people"], None)
+            group = trunk.cut_of(piece, None)[0][piece.frequencies.row_combination]
+            own = [entries[f"l{a}"] for a in range(len(labels))]
+            yield Listed(codes, own, entries["people"]), group + groups
+            groups += int(group.max()) + 1

@@ -284,6 +284,21 @@ class Trunk:
         made = [with_codes(c, np.argsort(self.nodes[c.name])[found.nodes[c.name][some]]) for c in columns]
         return self.table.made(made, found.rows[some], None)
 
+    def branch_of(self, branches: Sequence[Branch], codes: Mapping[str, NDArray[np.integer]]) -> Ints:
+        """The number of the branch of each row, given by the codes of each column; all rows are in one of these."""
+        number = {id(branch): at for at, branch in enumerate(branches)}
+        waiting = [(self.root, np.arange(len(next(iter(codes.values())))))]
+        found = np.empty(len(waiting[0][1]), dtype=np.int64)
+        while waiting:
+            branch, rows = waiting.pop()
+            if id(branch) in number:
+                found[rows] = number[id(branch)]
+                continue
+            place = self.nodes[branch.column][codes[branch.column][rows]]
+            part = np.searchsorted(np.array(branch.bounds), place, side="right")
+            waiting += [(own, rows[part == at]) for at, own in enumerate(branch.parts)]
+        return found
+
     def finish(self, branches: Sequence[Branch], threads: int | None) -> Grown:
         """Cut every branch to the end, and keep of each group what is published of it."""
         ended: list[Ended] = []

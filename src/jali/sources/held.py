@@ -18,9 +18,9 @@ import pyarrow as pa
 from jali.core.arrays import Ints, counted
 from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, room_of
 from jali.encoding.table import Column, Table
-from jali.errors import InputError
+from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
-from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, changed, require_free
+from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
 from jali.sources.engines.embedded import NoRoomError, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
@@ -175,7 +175,7 @@ class Asked:
     def _require_same(self, rows: int) -> None:
         """Raise InputError where the table is no longer what it was."""
         if rows != self.rows:
-            raise changed()
+            raise ChangedError()
 
 
 def _varying(names: list[str], nodes: Mapping[str, Ints]) -> list[str]:
@@ -257,7 +257,7 @@ def _condensed(
         for name, own in rows.items():
             found = asked.count({name: np.arange(widths[name])})
             if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
-                raise changed()
+                raise ChangedError()
         finalize(asked, _close, stack.pop_all(), os.getpid())
     return asked, ()
 

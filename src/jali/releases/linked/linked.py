@@ -243,7 +243,7 @@ class Pairs(NamedTuple):
 
 def paired(
     columns: Sequence[Published], link: NDArray[np.integer], *, member: NDArray[np.integer] | None = None,
-    numbers: Ints | None = None, of: Places | None = None, given: bool = False,
+    numbers: NDArray[np.integer] | None = None, of: Places | None = None, given: bool = False,
 ) -> tuple[tuple[Published, ...], Pairs]:  # fmt: skip
     """Records that show cells and have a number, reduced to distinct cells and to distinct pairs of both.
 
@@ -271,7 +271,7 @@ def sized(read: Members) -> Pairs:
 
 def pairs_of(
     cell: NDArray[np.integer], cells: int, link: NDArray[np.integer], *, member: NDArray[np.integer] | None = None,
-    numbers: Ints | None = None, of: Places | None = None, given: bool = False,
+    numbers: NDArray[np.integer] | None = None, of: Places | None = None, given: bool = False,
 ) -> Pairs:  # fmt: skip
     """The distinct pairs of records that have a cell and a number; see `paired`."""
 

@@ -108,16 +108,19 @@ class Seated:
 
     def renumbered(self, order: Ints) -> Seated:
         """The same, with batch order[i] as batch i."""
-        size = self.seating.in_group.sizes
+        size, several = self.seating.in_group.sizes, self.seating.people
         begin, own = starts(size), size[order]
         member, at = np.empty_like(self.seating.member), 0
+        people = None if several is None else np.empty_like(several)
         for some in portions(own.astype(np.int64)):
             here = runs(begin[order[some]], own[some].astype(np.int64))
             member[at : at + len(here)] = self.seating.member[here]
+            if people is not None and several is not None:
+                people[at : at + len(here)] = several[here]
             at += len(here)
         from jali.search.halves import Seating  # which loads numba, and a release that is read needs none
 
-        return replace(self, seating=Seating(member, Runs(own)))
+        return replace(self, seating=Seating(member, Runs(own), people))
 
     def parts(self) -> Assigned:
         """The same as people of each combination, value and batch."""

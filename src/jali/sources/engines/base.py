@@ -85,11 +85,6 @@ def require_free(columns: Sequence[str]) -> None:
             raise InputError(f'a column cannot be called "{name}": jali uses that name itself', do="rename it")
 
 
-def changed() -> InputError:
-    """What is said where an engine's rows are others than before."""
-    return InputError("the table changed while it was read", do="run it again when nobody writes to it")
-
-
 def quoted(name: str) -> str:
     """A name as SQL takes it.
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jali.encoding.large import Cut, Sizes, TooManyError
+from jali.errors import ChangedError
 from jali.sources.distinct import gathered
 from jali.sources.engines.base import (
     GROUP,
@@ -26,7 +27,6 @@ from jali.sources.engines.base import (
     ROWS,
     Combinations,
     Recoding,
-    changed,
     in_order,
     profiles_in,
     profiles_of,
@@ -265,7 +265,7 @@ def _spark_parts(frame: Any, most: int | None) -> Generator[pa.Table]:
             rows -= sent.num_rows
             yield sent
         if rows:  # a worker was lost, and the rows that it computes again are others
-            raise changed()
+            raise ChangedError()
     finally:
         own.unpersist()
 
