@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jali.core.scratch import private_folder
 from jali.encoding.large import Cut, Sizes
 from jali.sources.engines.base import (
     GROUP,
@@ -189,8 +189,8 @@ _NODES: dict[str, Callable[[Any, pa.Table], Any]] = {
 
 def _polars_batches(frame: Any) -> Iterator[pa.RecordBatch]:
     """Through a file, which Polars writes without holding all of it."""
-    with tempfile.TemporaryDirectory(prefix="jali-") as folder:
-        path = f"{folder}/combinations.parquet"
+    with private_folder() as folder:
+        path = folder / "combinations.parquet"
         frame.sink_parquet(path)
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches()
