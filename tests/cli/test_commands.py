@@ -246,6 +246,21 @@ def test_measure_over_the_domain_that_occurs(published: Any) -> None:
     assert set(present["domain"].values()) == {"present"}
 
 
+def test_measure_of_an_original_beyond_memory_says_the_same(published: Any) -> None:
+    """--memory bounds what is held of it."""
+    pq.write_table(pacsv.read_csv(published / "patients.csv"), published / "patients.parquet")
+    asked = ("measure", "out", "--original", "patients.parquet", "--queries", "5", "--json")
+    held, beyond = (json.loads(published.jali(*asked, *more).stdout) for more in ((), ("--memory", "2000")))
+    queries = beyond.pop("queries"), held.pop("queries")
+    assert queries[0] == pytest.approx(queries[1], nan_ok=True)
+    assert beyond.pop("columns") == pytest.approx(held.pop("columns"))
+    assert beyond.pop("domain") == held.pop("domain")
+    assert beyond == pytest.approx(held)
+    refused = published.jali(*asked, "--memory", "2000", "--rules")
+    assert refused.exit_code == 2
+    assert "measure with rules or classify needs every distinct combination at once" in refused.stderr
+
+
 def test_measure_reads_text_that_looks_like_numbers_as_the_release_did(ward: Any) -> None:
     """A column's kind comes from the release: zips that were read as text are text again."""
     ward.edit("job.toml", 'zip = "mask"', 'zip = "suppress"')

@@ -817,6 +817,89 @@ def _batches(release: Any) -> Counter[Any]:
     return Counter(tuple(sorted(values, key=str)) for values in own.values())
 
 
+# -- measures -------------------------------------------------------------------------------------------------------
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "lattice": lambda t: jali.generalize(t, jali.KAnonymity(3), suppress=0.3),
+    "lattice, sets": lambda t: jali.generalize(t, jali.KAnonymity(3), show="set-exact"),
+    "partition": lambda t: jali.partition(t, jali.KAnonymity(2), show="taxonomy"),
+    "partition, pdf": lambda t: jali.partition(t, jali.KAnonymity(2), show="pdf"),
+    "halves": lambda t: jali.partition(t, jali.DistinctDiversity(2), transparent=True),
+    "recode": lambda t: jali.recode(t, jali.KAnonymity(3), suppress=0.2),
+    "anatomy": lambda t: jali.anatomize(t, jali.FrequencyDiversity(2)),
+    "angel": lambda t: jali.angelize(t, jali.FrequencyDiversity(2), k=3, batches="anatomy", buckets="partition",
+                                     transparent=True),
+    "marginals": lambda t: jali.marginals(t, [jali.KAnonymity(3)]),
+}  # fmt: skip
+
+
+def close(found: Any, expected: Any) -> bool:
+    """Whole numbers and words are the same, other numbers nearly."""
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(close(found[key], expected[key]) for key in expected)
+    return bool(
+        found == (pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True) if isinstance(expected, float) else expected)
+    )
+
+
+@examples(3)
+@given(
+    st.lists(PEOPLE, min_size=2, max_size=40), st.integers(14, 24), st.sampled_from([*WAYS]),
+    st.sampled_from([{"sensitive": ["disease"]}, {"sensitive": ["disease", "ward"]}, {"sensitive": ["disease"],
+                     "other": ["ward"]}, {"sensitive": []}]), st.sampled_from([None, "present", "declared"]),
+)  # fmt: skip
+def test_figures_beyond_memory_are_those_in_memory(
+    rows: list[Any], room: int, way: str, roles: Any, domain: Any
+) -> None:  # fmt: skip
+    """Of a release that was loaded, whatever made it; and of one that was made of the table beyond memory."""
+    held, large = both(rows, room, {"quasi": ROLES["quasi"]} | roles)
+    options: Any = {"domain": domain, "queries": 9, "volume": 0.4}
+    made = outcome(lambda: WAYS[way](held), held)
+    if isinstance(made, str):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = jali.load(made.save(Path(folder) / "out"))
+    expected = jali.measure(loaded, held, **options).to_dict()
+    assert close(jali.measure(loaded, large, **options).to_dict(), expected)
+    own = outcome(lambda: WAYS[way](large), large) if isinstance(large, LargeTable) else None
+    if own is None or isinstance(own, str) or way == "anatomy":
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        again = jali.measure(jali.load(own.save(Path(folder) / "out")), held, **options).to_dict()
+    assert close(jali.measure(own, large, **options).to_dict(), again)
+
+
+def test_pieces_of_a_table_have_each_cell_once() -> None:
+    """All of them together are the table, and none has more cells than memory holds."""
+    held, large = both(many(), 60, ROLES | {"other": ["ward"]})
+    assert isinstance(large, LargeTable)
+    pieces = [piece.frame("arrow").to_pylist() for piece in large.pieces()]
+    assert len(pieces) > 3
+    assert all(len({tuple(row.values()) for row in piece}) <= 70 for piece in pieces)
+    names = ["age", "zip", "sex", "disease"]
+    every = Counter(tuple(row[name] for name in names) for piece in pieces for row in piece)
+    assert every == Counter(tuple(row[name] for name in names) for row in held.frame("arrow").to_pylist())
+    assert all(sum(cell in {tuple(r[n] for n in names) for r in piece} for piece in pieces) == 1 for cell in every)
+
+
+def test_figures_that_need_every_row_are_refused_beyond_memory(tmp_path: Path) -> None:
+    """Rules and classes; buckets whose individuals are not held, until they are loaded; another table."""
+    held, large = both(many(), 100, ROLES)
+    release = jali.generalize(held, jali.KAnonymity(4))
+    for asked in ({"rules": True}, {"classify": "disease"}):
+        with pytest.raises(InputError, match="measure with rules or classify needs every distinct combination at once"):
+            jali.measure(release, large, **asked)  # type: ignore[arg-type]
+    _, other = both([(last[0], *row[1:]) for row, last in zip(many(), many()[::-1], strict=True)], 60, ROLES)
+    exact = jali.generalize(held, jali.KAnonymity(1), levels={"age": 0, "zip": 0, "sex": 0})
+    with pytest.raises(InputError, match="does not cover every row"):
+        jali.measure(exact, other)
+    dealt = jali.anatomize(large, jali.FrequencyDiversity(2))
+    with pytest.raises(InputError, match="more than memory holds; save it"):
+        jali.measure(dealt, large)
+    loaded = jali.load(dealt.save(tmp_path / "out"))
+    assert jali.measure(loaded, large).kl == pytest.approx(dealt.manifest.metrics["kl"], abs=1e-9)
+
+
 def test_what_needs_every_combination_says_so_in_one_line() -> None:
     """It names what to change; nothing of the table is in it."""
     held, large = both(many(), 60, ROLES)
@@ -828,7 +911,8 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
-        lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
+        lambda t: t.frequencies, lambda t: jali.frontier(t, k),
+        lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
         jali.audit,
     ]  # fmt: skip
     for ask in refused:
