@@ -900,6 +900,42 @@ def test_figures_that_need_every_row_are_refused_beyond_memory(tmp_path: Path) -
     assert jali.measure(loaded, large).kl == pytest.approx(dealt.manifest.metrics["kl"], abs=1e-9)
 
 
+@pytest.mark.parametrize("transparent", [False, "prefer"])
+def test_points_of_a_frontier_beyond_memory_are_those_in_memory(transparent: Any) -> None:
+    """Of every method that works there and draws nothing at random; each of the others says why not, in one line."""
+    held, large = both(many(200), 100, ROLES)
+    asked: Any = {"strengths": [], "queries": 9, "transparent": transparent}
+    promises = [jali.KAnonymity(6), jali.FrequencyDiversity(2)]
+    expected, found = ({p.name: p for p in jali.frontier(t, promises, **asked).points} for t in (held, large))
+    for name in ("lattice:6", "partition:6", "pdf:6"):
+        figures = [vars(each[name]) | {"seconds": 0, "reaches": {}} for each in (found, expected)]
+        assert close(*figures)
+        assert dict(found[name].reaches) == pytest.approx(expected[name].reaches)
+    drawn = [found["anatomy:6:transparent"]] + ([found["partition:6:transparent"]] if transparent else [])
+    assert all(point.kl is not None and point.reason is None for point in drawn)
+    assert drawn[0].undefined == "an estimate needs all individuals, which are more than memory holds"
+    for method in ("recode", "marginals", "angel"):
+        reason = found[f"{method}:6"].reason
+        assert reason is not None
+        assert "needs every distinct combination at once" in reason
+        assert "\n" not in reason
+
+
+def test_a_frontier_beyond_memory_goes_on_with_any_memory(tmp_path: Path) -> None:
+    """The file to resume from knows the table by its rows, and refuses one that differs in who has what."""
+    asked: Any = {"strengths": [], "queries": 5, "methods": ["lattice"], "resume": tmp_path / "private.json"}
+    large = {room: both(many(), room, ROLES)[1] for room in (60, 110)}
+    first, again, more = (jali.frontier(large[room], jali.KAnonymity(6), **asked) for room in (60, 60, 110))
+    assert first.points == again.points  # with the seconds of the first
+    assert "more combinations than memory holds" in str(first.points[0].reason)
+    assert more.points[0].reason is None
+    _, other = both([(last[0], *row[1:]) for row, last in zip(many(), many()[::-1], strict=True)], 60, ROLES)
+    with pytest.raises(InputError, match="about another table"):
+        jali.frontier(other, jali.KAnonymity(6), **asked)
+    held, _ = both(many(), 60, ROLES)
+    same_release(more.release(large[110]), jali.generalize(held, jali.KAnonymity(6)))
+
+
 def test_what_needs_every_combination_says_so_in_one_line() -> None:
     """It names what to change; nothing of the table is in it."""
     held, large = both(many(), 60, ROLES)
@@ -911,8 +947,7 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.marginals(t, [k, e]), lambda t: jali.partition(t, k, mode="relaxed"),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
-        lambda t: t.frequencies, lambda t: jali.frontier(t, k),
-        lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
+        lambda t: t.frequencies, lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
         jali.audit,
     ]  # fmt: skip
     for ask in refused:

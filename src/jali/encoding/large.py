@@ -269,9 +269,13 @@ class LargeTable(Table):
             yield self.elsewhere.count(nodes, within=box)
 
     def pieces(self) -> Iterator[Table]:
-        """The cells of quasi-identifiers and sensitive values in tables that fit, each cell in one of them."""
+        """The cells of quasi-identifiers and sensitive values in tables that fit, each cell in one of them.
+
+        They come in the same order whatever the memory: by the column of most values, then by the next.
+        """
         own = self.without_others()
-        for found in own.portions(own.all_nodes_at({}), [column.name for column in own.columns]):
+        nodes = {c.name: self._nodes(c, None) for c in sorted(own.columns, key=lambda c: -len(c.values))}
+        for found in own.portions(nodes, list(nodes)):
             yield own.made([with_codes(column, found.nodes[column.name]) for column in own.columns], found.rows, None)
 
     def sizes_at(self, levels: Sequence[int]) -> Sizes:
