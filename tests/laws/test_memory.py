@@ -24,6 +24,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
@@ -42,6 +43,7 @@ from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.portions import Portions, rows_lost
 from jali.search.spilled import Bits, Halving, Parts, Spill
 from jali.search.trunk import Branch, Trunk
+from jali.sources import distinct, files
 from jali.sources.engines.base import ROWS, Combinations, Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
@@ -815,6 +817,73 @@ def _batches(release: Any) -> Counter[Any]:
     for row in release.tables["batches"].to_pylist():
         own.setdefault(row["batch"], []).append((row["disease"], row["count"]))
     return Counter(tuple(sorted(values, key=str)) for values in own.values())
+
+
+# -- files that are read here ---------------------------------------------------------------------------------------
+
+
+@examples(2)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 24), st.sampled_from(["keep", "drop"]),
+    st.sampled_from([{}, {"other": ["ward"]}]), st.booleans(),
+)  # fmt: skip
+def test_a_csv_file_beyond_memory_is_the_table_that_is_held(
+    rows: list[Any], room: int, missing: Any, other: Any, counted_first: bool
+) -> None:
+    """The same values, kinds, notes and numbers of rows, and the same release, whether rows were counted or not."""
+    roles = ROLES | {"missing": missing} | other
+    own = people([row if row[1] else (*row[:1], "7", *row[2:]) for row in rows])
+    with tempfile.TemporaryDirectory() as folder, kernels_read(counted_first):
+        path = Path(folder) / "people.csv"
+        pacsv.write_csv(own, path)
+        held = outcome(lambda: jali.read(path, **roles), own)  # type: ignore[arg-type]
+        size = for_combinations(room, 4 + len(other))
+        found = outcome(lambda: jali.read(path, **roles, memory=size), own)  # type: ignore[arg-type]
+    if isinstance(held, str):
+        assert found == held
+        return
+    many = len({tuple(row.values()) for row in held.frame("arrow").to_pylist()})
+    assert isinstance(found, LargeTable) == (many > room)
+    assert (found.rows, found.notes, found.incomplete) == (held.rows, held.notes, held.incomplete)
+    assert str(found) == str(held)
+    for one, two in zip(found.columns, held.columns, strict=True):
+        assert (one.values.to_pylist(), one.kind, one.role) == (two.values.to_pylist(), two.kind, two.role)
+        assert one.present.tolist() == two.present.tolist()
+        if one.hierarchy is not None and two.hierarchy is not None:
+            assert all(np.array_equal(a, b) for a, b in zip(one.hierarchy.maps, two.hierarchy.maps, strict=True))
+    promise = jali.KAnonymity(2)
+    expected, made = (outcome(lambda t=t: jali.generalize(t, promise), t) for t in (held, found))
+    if isinstance(made, str) or isinstance(expected, str) or made is None:
+        assert made in (expected, None)
+    else:
+        same_release(made, expected)
+
+
+@contextmanager
+def kernels_read(counted_first: bool) -> Iterator[None]:
+    """Small files are read by kernels, which count rows from the first one on; or by Arrow, as ever."""
+    if not counted_first:
+        yield
+        return
+    with patch.object(files, "SMALL", 0), patch.object(files, "LARGE", 0), patch.object(distinct, "MANY", 2), \
+            patch.object(distinct, "NEARLY", 2.0):  # fmt: skip
+        yield
+
+
+def test_what_cannot_be_bounded_is_held_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of more values than memory holds; weights and people; no DuckDB, with a note."""
+    path, size = tmp_path / "people.csv", for_combinations(85, 4)
+    numbered = people(many()).append_column("visit", pa.array(range(400)))
+    pacsv.write_csv(numbered, path)
+    with pytest.raises(InputError, match='column "visit" alone has more values than memory holds'):
+        jali.read(path, **ROLES, other=["visit"], memory=size)
+    for more in ({"weights": "ward"}, {"person": "ward"}):
+        assert not isinstance(jali.read(path, **ROLES, **more, memory=size), LargeTable)
+    assert isinstance(jali.read(path, **ROLES, memory=size), LargeTable)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    held = jali.read(path, **ROLES, memory=size)
+    assert not isinstance(held, LargeTable)
+    assert "all rows are held, more than memory allows" in held.notes[-1]
 
 
 # -- measures -------------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ class Elsewhere(Protocol):
         """How many combinations of these columns have how many rows."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LargeTable(Table):
     """A table whose distinct combinations do not fit into the memory that is allowed.
 
@@ -295,7 +295,8 @@ class LargeTable(Table):
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
         given: dict[str, Any] = {
-            name: getattr(self, name) for name in ("origin", "domain", "unnamed", "notes", "dropped", "allowed")
+            name: getattr(self, name)
+            for name in ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
         }
         return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **given)
 
