@@ -246,6 +246,21 @@ def test_measure_over_the_domain_that_occurs(published: Any) -> None:
     assert set(present["domain"].values()) == {"present"}
 
 
+def test_measure_of_an_original_beyond_memory_says_the_same(published: Any) -> None:
+    """--memory bounds what is held of it."""
+    pq.write_table(pacsv.read_csv(published / "patients.csv"), published / "patients.parquet")
+    asked = ("measure", "out", "--original", "patients.parquet", "--queries", "5", "--json")
+    held, beyond = (json.loads(published.jali(*asked, *more).stdout) for more in ((), ("--memory", "2000")))
+    queries = beyond.pop("queries"), held.pop("queries")
+    assert queries[0] == pytest.approx(queries[1], nan_ok=True)
+    assert beyond.pop("columns") == pytest.approx(held.pop("columns"))
+    assert beyond.pop("domain") == held.pop("domain")
+    assert beyond == pytest.approx(held)
+    refused = published.jali(*asked, "--memory", "2000", "--rules")
+    assert refused.exit_code == 2
+    assert "measure with rules or classify needs every distinct combination at once" in refused.stderr
+
+
 def test_measure_reads_text_that_looks_like_numbers_as_the_release_did(ward: Any) -> None:
     """A column's kind comes from the release: zips that were read as text are text again."""
     ward.edit("job.toml", 'zip = "mask"', 'zip = "suppress"')
@@ -424,7 +439,7 @@ def test_hierarchy_draws_a_tree(ward: Any) -> None:
 
 
 def test_a_hierarchy_of_a_table_beyond_memory_has_the_same_counts(ward: Any) -> None:
-    """Its values and their rows are known, though its combinations do not fit; the frontier needs all of them."""
+    """Its values and their rows are known, though its combinations do not fit."""
     tree = ("hierarchy", "job.toml", "nationality", "--tree", "--counts")
     held = ward.jali(*tree)
     pq.write_table(pacsv.read_csv(ward / "patients.csv"), ward / "patients.parquet")
@@ -432,10 +447,20 @@ def test_a_hierarchy_of_a_table_beyond_memory_has_the_same_counts(ward: Any) -> 
     beyond = ward.jali(*tree, "--memory", "2000")
     assert beyond.exit_code == 0
     assert beyond.stdout == held.stdout
-    ward.edit("job.toml", 'output = "out"', 'output = "out"\nmemory = 2000')
-    refused = ward.jali("frontier", "job.toml")
-    assert refused.exit_code == 2
-    assert "needs every distinct combination at once" in refused.stderr
+
+
+def test_methods_are_compared_beyond_memory(ward: Any) -> None:
+    """jali frontier and jali publish --auto choose among those that work there; the others say why not."""
+    pq.write_table(pacsv.read_csv(ward / "patients.csv"), ward / "patients.parquet")
+    ward.edit("job.toml", "patients.csv", "patients.parquet")
+    told = ward.jali("frontier", "job.toml", "--memory", "2000", "--strengths", "4", "--json")
+    assert told.exit_code == 0
+    points = {each["method"]: each["reason"] for each in json.loads(told.stdout)["points"]}
+    assert points["lattice"] is None
+    assert "needs every distinct combination at once" in points["recode"]
+    chosen = json.loads(ward.jali("publish", "job.toml", "--auto", "--memory", "2000", "--json").stdout)["chosen"]
+    assert chosen["recommended"] in ("lattice", "partition")
+    assert ward.jali("audit", "out").exit_code == 0
 
 
 def test_publish_says_where_numbers_may_be_codes(ward: Any) -> None:

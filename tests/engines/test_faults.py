@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +52,23 @@ def release(rows: int) -> Any:
 
 def killed(place: str, point: str, folder: Path) -> None:
     """Write in another process, and kill it with -9 right after a step."""
+    with running(WRITER, place, point, folder):
+        pass
+
+
+@contextmanager
+def running(script: str, place: str, point: str, folder: Path, **environment: str) -> Iterator[None]:
+    """A process that has come to a step, and is killed with -9 when the block ends."""
     marker = folder / "marker"
-    process = subprocess.Popen([sys.executable, "-c", WRITER, place, point, str(marker)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, place, point, str(marker)], env={**os.environ, **environment}
+    )
     try:
         until = time.monotonic() + 120
         while not marker.exists() and time.monotonic() < until and process.poll() is None:
             time.sleep(0.05)
-        assert marker.exists(), "the write never came to this step"
+        assert marker.exists(), "the process never came to this step"
+        yield
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -130,3 +142,43 @@ def test_a_killed_server_comes_back_as_it_was(moment: str, postgres: Server, mon
     assert tables == [("server",), ("server_manifest",)]
     larger.write(postgres.url("server"), overwrite=True)
     assert jali.load(postgres.url("server")).rows == 400_000
+
+
+HOLDER = """
+import pathlib, sys, time
+import polars as pl
+import jali
+from jali.sources.engines import frames
+
+place, point, marker = sys.argv[1:]
+
+def wait(*given, **named):
+    pathlib.Path(marker).touch()
+    time.sleep(120)
+
+if point == "while batches come":
+    frames.pq.ParquetFile = wait
+rows = pl.DataFrame({"age": list(range(45)) * 4, "disease": ["flu", "cold"] * 90}).lazy()
+table = jali.table(rows, quasi=["age"], sensitive=["disease"], memory=8_000)
+wait(table)
+"""
+
+
+@pytest.mark.parametrize("point", ["while batches come", "while the copy is used"])
+def test_folders_of_a_killed_process_are_cleared_away_by_the_next(point: str, tmp_path: Path) -> None:
+    """As long as it lives they stay; once it is killed, the next use removes them and nothing else."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    (folder / "jali-notes").mkdir()
+
+    def use() -> set[str]:
+        script = "from jali.core.scratch import private_folder\nwith private_folder(): pass"
+        subprocess.run([sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(folder)}, check=True)
+        return {each.name for each in folder.iterdir()}
+
+    with running(HOLDER, "", point, tmp_path, TMPDIR=str(folder)):
+        alive = {each.name for each in folder.iterdir()}
+        assert len(alive) > 1
+        assert use() == alive
+    assert any((folder / name / "lock").exists() for name in alive)
+    assert use() == {"jali-notes"}

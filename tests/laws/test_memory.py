@@ -25,6 +25,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
@@ -43,6 +44,7 @@ from jali.search.lattice.lattice import Lattice
 from jali.search.lattice.portions import Portions, rows_lost
 from jali.search.spilled import Bits, Halving, Parts, Spill
 from jali.search.trunk import Branch, Trunk
+from jali.sources import distinct, files
 from jali.sources.engines.base import ROWS, Combinations, Engine, Recoding
 from jali.sources.engines.databases import DatabaseTable
 from jali.sources.engines.datasets import ArrowDataset
@@ -867,6 +869,192 @@ def test_a_disk_without_room_is_said_before_people_are_written(monkeypatch: pyte
             jali.partition(large, jali.EntropyDiversity(1.5), **how)
 
 
+# -- files that are read here ---------------------------------------------------------------------------------------
+
+
+@examples(2)
+@given(
+    st.lists(PEOPLE, min_size=8, max_size=40), st.integers(14, 24), st.sampled_from(["keep", "drop"]),
+    st.sampled_from([{}, {"other": ["ward"]}]), st.booleans(),
+)  # fmt: skip
+def test_a_csv_file_beyond_memory_is_the_table_that_is_held(
+    rows: list[Any], room: int, missing: Any, other: Any, counted_first: bool
+) -> None:
+    """The same values, kinds, notes and numbers of rows, and the same release, whether rows were counted or not."""
+    roles = ROLES | {"missing": missing} | other
+    own = people([row if row[1] else (*row[:1], "7", *row[2:]) for row in rows])
+    with tempfile.TemporaryDirectory() as folder, kernels_read(counted_first):
+        path = Path(folder) / "people.csv"
+        pacsv.write_csv(own, path)
+        held = outcome(lambda: jali.read(path, **roles), own)  # type: ignore[arg-type]
+        size = for_combinations(room, 4 + len(other))
+        found = outcome(lambda: jali.read(path, **roles, memory=size), own)  # type: ignore[arg-type]
+    if isinstance(held, str):
+        assert found == held
+        return
+    many = len({tuple(row.values()) for row in held.frame("arrow").to_pylist()})
+    assert isinstance(found, LargeTable) == (many > room)
+    assert (found.rows, found.notes, found.incomplete) == (held.rows, held.notes, held.incomplete)
+    assert str(found) == str(held)
+    for one, two in zip(found.columns, held.columns, strict=True):
+        assert (one.values.to_pylist(), one.kind, one.role) == (two.values.to_pylist(), two.kind, two.role)
+        assert one.present.tolist() == two.present.tolist()
+        if one.hierarchy is not None and two.hierarchy is not None:
+            assert all(np.array_equal(a, b) for a, b in zip(one.hierarchy.maps, two.hierarchy.maps, strict=True))
+    promise = jali.KAnonymity(2)
+    expected, made = (outcome(lambda t=t: jali.generalize(t, promise), t) for t in (held, found))
+    if isinstance(made, str) or isinstance(expected, str) or made is None:
+        assert made in (expected, None)
+    else:
+        same_release(made, expected)
+
+
+@contextmanager
+def kernels_read(counted_first: bool) -> Iterator[None]:
+    """Small files are read by kernels, which count rows from the first one on; or by Arrow, as ever."""
+    if not counted_first:
+        yield
+        return
+    with patch.object(files, "SMALL", 0), patch.object(files, "LARGE", 0), patch.object(distinct, "MANY", 2), \
+            patch.object(distinct, "NEARLY", 2.0):  # fmt: skip
+        yield
+
+
+def test_what_cannot_be_bounded_is_held_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of more values than memory holds; weights and people; no DuckDB, with a note."""
+    path, size = tmp_path / "people.csv", for_combinations(85, 4)
+    numbered = people(many()).append_column("visit", pa.array(range(400)))
+    pacsv.write_csv(numbered, path)
+    with pytest.raises(InputError, match='column "visit" alone has more values than memory holds'):
+        jali.read(path, **ROLES, other=["visit"], memory=size)
+    for more in ({"weights": "ward"}, {"person": "ward"}):
+        assert not isinstance(jali.read(path, **ROLES, **more, memory=size), LargeTable)
+    assert isinstance(jali.read(path, **ROLES, memory=size), LargeTable)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    held = jali.read(path, **ROLES, memory=size)
+    assert not isinstance(held, LargeTable)
+    assert "all rows are held, more than memory allows" in held.notes[-1]
+
+
+# -- measures -------------------------------------------------------------------------------------------------------
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "lattice": lambda t: jali.generalize(t, jali.KAnonymity(3), suppress=0.3),
+    "lattice, sets": lambda t: jali.generalize(t, jali.KAnonymity(3), show="set-exact"),
+    "partition": lambda t: jali.partition(t, jali.KAnonymity(2), show="taxonomy"),
+    "partition, pdf": lambda t: jali.partition(t, jali.KAnonymity(2), show="pdf"),
+    "halves": lambda t: jali.partition(t, jali.DistinctDiversity(2), transparent=True),
+    "recode": lambda t: jali.recode(t, jali.KAnonymity(3), suppress=0.2),
+    "anatomy": lambda t: jali.anatomize(t, jali.FrequencyDiversity(2)),
+    "angel": lambda t: jali.angelize(t, jali.FrequencyDiversity(2), k=3, batches="anatomy", buckets="partition",
+                                     transparent=True),
+    "marginals": lambda t: jali.marginals(t, [jali.KAnonymity(3)]),
+}  # fmt: skip
+
+
+def close(found: Any, expected: Any) -> bool:
+    """Whole numbers and words are the same, other numbers nearly."""
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(close(found[key], expected[key]) for key in expected)
+    return bool(
+        found == (pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True) if isinstance(expected, float) else expected)
+    )
+
+
+@examples(3)
+@given(
+    st.lists(PEOPLE, min_size=2, max_size=40), st.integers(14, 24), st.sampled_from([*WAYS]),
+    st.sampled_from([{"sensitive": ["disease"]}, {"sensitive": ["disease", "ward"]}, {"sensitive": ["disease"],
+                     "other": ["ward"]}, {"sensitive": []}]), st.sampled_from([None, "present", "declared"]),
+)  # fmt: skip
+def test_figures_beyond_memory_are_those_in_memory(
+    rows: list[Any], room: int, way: str, roles: Any, domain: Any
+) -> None:  # fmt: skip
+    """Of a release that was loaded, whatever made it; and of one that was made of the table beyond memory."""
+    held, large = both(rows, room, {"quasi": ROLES["quasi"]} | roles)
+    options: Any = {"domain": domain, "queries": 9, "volume": 0.4}
+    made = outcome(lambda: WAYS[way](held), held)
+    if isinstance(made, str):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = jali.load(made.save(Path(folder) / "out"))
+    expected = jali.measure(loaded, held, **options).to_dict()
+    assert close(jali.measure(loaded, large, **options).to_dict(), expected)
+    own = outcome(lambda: WAYS[way](large), large) if isinstance(large, LargeTable) else None
+    if own is None or isinstance(own, str) or way == "anatomy":
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        again = jali.measure(jali.load(own.save(Path(folder) / "out")), held, **options).to_dict()
+    assert close(jali.measure(own, large, **options).to_dict(), again)
+
+
+def test_pieces_of_a_table_have_each_cell_once() -> None:
+    """All of them together are the table, and none has more cells than memory holds."""
+    held, large = both(many(), 60, ROLES | {"other": ["ward"]})
+    assert isinstance(large, LargeTable)
+    pieces = [piece.frame("arrow").to_pylist() for piece in large.pieces()]
+    assert len(pieces) > 3
+    assert all(len({tuple(row.values()) for row in piece}) <= 70 for piece in pieces)
+    names = ["age", "zip", "sex", "disease"]
+    every = Counter(tuple(row[name] for name in names) for piece in pieces for row in piece)
+    assert every == Counter(tuple(row[name] for name in names) for row in held.frame("arrow").to_pylist())
+    assert all(sum(cell in {tuple(r[n] for n in names) for r in piece} for piece in pieces) == 1 for cell in every)
+
+
+def test_figures_that_need_every_row_are_refused_beyond_memory(tmp_path: Path) -> None:
+    """Rules and classes; buckets whose individuals are not held, until they are loaded; another table."""
+    held, large = both(many(), 100, ROLES)
+    release = jali.generalize(held, jali.KAnonymity(4))
+    for asked in ({"rules": True}, {"classify": "disease"}):
+        with pytest.raises(InputError, match="measure with rules or classify needs every distinct combination at once"):
+            jali.measure(release, large, **asked)  # type: ignore[arg-type]
+    _, other = both([(last[0], *row[1:]) for row, last in zip(many(), many()[::-1], strict=True)], 60, ROLES)
+    exact = jali.generalize(held, jali.KAnonymity(1), levels={"age": 0, "zip": 0, "sex": 0})
+    with pytest.raises(InputError, match="does not cover every row"):
+        jali.measure(exact, other)
+    dealt = jali.anatomize(large, jali.FrequencyDiversity(2))
+    with pytest.raises(InputError, match="more than memory holds; save it"):
+        jali.measure(dealt, large)
+    loaded = jali.load(dealt.save(tmp_path / "out"))
+    assert jali.measure(loaded, large).kl == pytest.approx(dealt.manifest.metrics["kl"], abs=1e-9)
+
+
+@pytest.mark.parametrize("transparent", [False, "prefer"])
+def test_points_of_a_frontier_beyond_memory_are_those_in_memory(transparent: Any) -> None:
+    """Of every method that works there and draws nothing at random; each of the others says why not, in one line."""
+    held, large = both(many(200), 100, ROLES)
+    asked: Any = {"strengths": [], "queries": 9, "transparent": transparent}
+    promises = [jali.KAnonymity(6), jali.FrequencyDiversity(2)]
+    expected, found = ({p.name: p for p in jali.frontier(t, promises, **asked).points} for t in (held, large))
+    for name in ("lattice:6", "partition:6", "pdf:6"):
+        figures = [vars(each[name]) | {"seconds": 0, "reaches": {}} for each in (found, expected)]
+        assert close(*figures)
+        assert dict(found[name].reaches) == pytest.approx(expected[name].reaches)
+    drawn = [found["anatomy:6:transparent"]] + ([found["partition:6:transparent"]] if transparent else [])
+    assert all(point.kl is not None and point.reason is None for point in drawn)
+    assert drawn[0].undefined == "an estimate needs all individuals, which are more than memory holds"
+    for method in ("recode", "marginals", "angel"):
+        reason = found[f"{method}:6"].reason
+        assert reason is not None
+        assert "needs every distinct combination at once" in reason
+        assert "\n" not in reason
+
+
+def test_a_frontier_beyond_memory_goes_on_with_any_memory(tmp_path: Path) -> None:
+    """The file to resume from knows the table by its rows, and refuses one that differs in who has what."""
+    asked: Any = {"strengths": [], "queries": 5, "methods": ["lattice"], "resume": tmp_path / "private.json"}
+    large = {room: both(many(), room, ROLES)[1] for room in (60, 110)}
+    first, again, more = (jali.frontier(large[room], jali.KAnonymity(6), **asked) for room in (60, 60, 110))
+    assert first.points == again.points  # with the seconds of the first
+    assert "more combinations than memory holds" in str(first.points[0].reason)
+    assert more.points[0].reason is None
+    _, other = both([(last[0], *row[1:]) for row, last in zip(many(), many()[::-1], strict=True)], 60, ROLES)
+    with pytest.raises(InputError, match="about another table"):
+        jali.frontier(other, jali.KAnonymity(6), **asked)
+    held, _ = both(many(), 60, ROLES)
+    same_release(more.release(large[110]), jali.generalize(held, jali.KAnonymity(6)))
+
+
 def test_what_needs_every_combination_says_so_in_one_line() -> None:
     """It names what to change; nothing of the table is in it."""
     held, large = both(many(), 60, ROLES)
@@ -882,7 +1070,7 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.marginals(t, [k, e]),
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
-        lambda t: t.frequencies, lambda t: jali.frontier(t, k), lambda t: jali.measure(jali.generalize(held, k), t),
+        lambda t: t.frequencies, lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
         jali.audit,
     ]  # fmt: skip
     for ask in refused:

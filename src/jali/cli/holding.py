@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     "--volume", default="0.05", show_default=True, metavar="SHARE", help="How much of the table each count is about."
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Same seed, same counts.")
+@shared.memory_option
 @shared.reading_options
 def measure(
-    *, release: Path, original: Path | None, job: Path | None, holdout: Path | None, volume: str, as_json: bool,
-    **asked: Any,
+    *, release: Path, original: Path | None, job: Path | None, holdout: Path | None, volume: str, memory: str | None,
+    as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Say what an analyst keeps and loses.
 
@@ -54,7 +55,7 @@ def measure(
     from jali.principles.base import exact
 
     reading = shared.taken(asked)
-    found, table = _compared("measure", release, original, job, **reading)
+    found, table = _compared("measure", release, original, job, memory=memory, **reading)
     others = None if holdout is None else shared.original_table(found, holdout, job, **reading)
     share = float(exact("volume", volume))
     figures = jali.measure(found, table, holdout=others, volume=share, **asked)

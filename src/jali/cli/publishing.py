@@ -251,12 +251,14 @@ def _strengths(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--queries", type=int, metavar="N", help="The number of random questions; the query error is their mean.")
 @click.option("--volume", type=float, metavar="SHARE", help="How much of the table each question is about.")
 @click.option("--resume", type=PATH, metavar="FILE", help="A private file from which an interrupted run continues.")
+@shared.memory_option
 @shared.overwrite_option
 @shared.printing_options
 @shared.show_values_option
 def frontier(
-    *, job: Path, output: Path | None, resume: Path | None, overwrite: bool, as_json: bool, **changes: Any
-) -> None:
+    *, job: Path, output: Path | None, resume: Path | None, memory: str | None, overwrite: bool, as_json: bool,
+    **changes: Any,
+) -> None:  # fmt: skip
     """Compare every method at a range of strengths.
 
     The promises are those of the job, with one parameter varied; the job's section [frontier] can say the same as the
@@ -265,7 +267,7 @@ def frontier(
     from jali.core.charts import require_plots
     from jali.releases.store import within_release
 
-    loaded = shared.load_job(job)
+    loaded = shared.load_job(job, memory=memory)
     if output is not None:
         require_plots()  # before anything takes long
     for place, what in ((output, "page"), (resume, "file to resume from")):

@@ -18,6 +18,7 @@ from jali.compare.points import Cache, Knob, Part, Point, knob
 from jali.core.files import hold_file, put_content
 from jali.core.formats import to_native
 from jali.core.progress import Step, watched
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError, one_of, path_of, told
 from jali.measures.measure import inferred_beside
@@ -195,9 +196,10 @@ def frontier(
     compares them with the others and recommends one where it loses at most 10 % more than the best. The query error is
     that of `queries` random questions of this `volume`. `options` are keyword arguments by public function, e.g.
     {"generalize": {"suppress": 0.01}}. `resume` is a private file from which an interrupted run continues.
-    `on_point` is called after each point with the frontier as far as it is known.
+    `on_point` is called after each point with the frontier as far as it is known. Of a table beyond memory, a method
+    that needs all of it has no release, and the point says why.
     """
-    require_table("frontier", table)
+    require_table("frontier", table, large=True)
     chosen, turned = methods_of(methods), knob(principles_of(requirement), vary)
     sections = sections_of(options)
     accepted = _accepted(accept, turned.requirement, sections)
@@ -249,8 +251,8 @@ def _accepted(names: Iterable[str], requirement: tuple[Principle, ...], options:
 
 def _check(table: Table, requirement: tuple[Principle, ...]) -> None:
     """Raise InputError for a principle that makes no sense for the table, whatever the method."""
-    frequencies = table.frequencies
-    whole = frequencies.whole
+    known = table.at_roots() if isinstance(table, LargeTable) else table
+    whole = known.frequencies.whole
     for principle in requirement:
         principle.check(whole)
 
@@ -283,10 +285,12 @@ class _Run:
     def point(self, method: Method, value: Number, step: Step, *, transparent: bool) -> Point:
         """The point, from the file where it is known."""
         required, options = self.turned.at(value), method.options(self.options, transparent=transparent)
-        facts = {
+        facts: dict[str, Any] = {
             "method": method.name, "requirement": [p.to_dict() for p in required], "options": dict(options),
             "workload": [len(self.asked.conditions), self.asked.volume, self.seed],
         }  # fmt: skip
+        if isinstance(self.table, LargeTable):
+            facts["memory"] = self.table.memory  # with more of it a method may have a release
         key = self.cache.key(facts)
         known = self.cache.get(key, value)
         if known is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from jali._version import __version__
 from jali.compare.methods import Met
 from jali.core.files import content, put_content
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest
 from jali.principles import MultiAttribute, Principle
@@ -291,11 +292,16 @@ def _digest(table: Table, salt: str) -> str:
     add(table.person, table.weight, table.multiplicity)
     for column in (c for c in table.columns if c.role != "identifier"):  # pseudonyms change with their key
         add(column.name, column.role, column.kind, column.judges_groups, column.declared)
-        add(column.labels.to_pylist(), column.codes.astype(np.int64))
+        add(column.labels.to_pylist(), column.codes.astype(np.int64))  # no codes beyond memory
         for level, nodes in zip(
             column.hierarchy.levels if column.hierarchy else (),
             column.hierarchy.maps if column.hierarchy else (),
             strict=True,
         ):
             add(level.labels.to_pylist(), nodes.astype(np.int64))
+    if isinstance(table, LargeTable):
+        for piece in table.pieces():  # the rows of each cell: the pieces differ with the memory, their rows do not
+            assert piece.multiplicity is not None
+            cells = [*(column.codes.astype(np.int64) for column in piece.columns), piece.multiplicity]
+            found.update(np.stack(cells, axis=1).tobytes())
     return found.hexdigest()

@@ -44,7 +44,7 @@ def _locked(path: Path) -> tuple[int, bool]:
     while True:
         handle = _opened(path)
         try:
-            held = _lock(handle)
+            held = lock(handle)
             if not held or _is_at(path, handle):
                 return handle, held
         except BaseException:
@@ -70,7 +70,7 @@ def _is_at(path: Path, handle: int) -> bool:
         return False
 
 
-def _lock(handle: int) -> bool:
+def lock(handle: int) -> bool:
     """Lock without waiting; False where the file system cannot, BlockingIOError where somebody else has it."""
     try:
         if sys.platform == "win32":

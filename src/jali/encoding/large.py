@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted
 from jali.encoding.frequencies import Frequencies
@@ -174,7 +175,7 @@ class Nobody:
     count = sizes = each = _refuse
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LargeTable(Table):
     """A table whose distinct combinations do not fit into the memory that is allowed.
 
@@ -282,6 +283,16 @@ class LargeTable(Table):
         for box, _ in self.boxes(nodes, by, within):
             yield self.elsewhere.count(nodes, within=box)
 
+    def pieces(self) -> Iterator[Table]:
+        """The cells of quasi-identifiers and sensitive values in tables that fit, each cell in one of them.
+
+        They come in the same order whatever the memory: by the column of most values, then by the next.
+        """
+        own = self.without_others()
+        nodes = {c.name: self._nodes(c, None) for c in sorted(own.columns, key=lambda c: -len(c.values))}
+        for found in own.portions(nodes, list(nodes)):
+            yield own.made([with_codes(column, found.nodes[column.name]) for column in own.columns], found.rows, None)
+
     def sizes_at(self, levels: Sequence[int]) -> Sizes:
         """How many combinations of the quasi-identifiers have how many rows at these levels."""
         pairs = zip(self.quasi, levels, strict=True)
@@ -299,7 +310,8 @@ class LargeTable(Table):
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
         given: dict[str, Any] = {
-            name: getattr(self, name) for name in ("origin", "domain", "unnamed", "notes", "dropped", "allowed")
+            name: getattr(self, name)
+            for name in ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
         }
         return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **given)
 
@@ -326,12 +338,7 @@ class LargeTable(Table):
         code = np.zeros(int(nodes.max()) + 1, dtype=np.int64)
         occurring = np.flatnonzero(column.present)[::-1]
         code[nodes[occurring]] = occurring
-        smallest: type[np.integer] = np.uint8 if len(nodes) <= 2**8 else np.uint16 if len(nodes) <= 2**16 else np.int32
-        return replace(
-            column,
-            codes=code[found].astype(smallest),
-            value_rows=column.value_rows if column.role == "quasi" else None,
-        )
+        return with_codes(column, code[found])
 
     def _known(self, column: Column) -> tuple[pa.Array, int]:
         """The values of a column that occur and are not missing, and how many people have one."""
@@ -356,6 +363,19 @@ class LargeTable(Table):
 
     people_at = frame = sample = head = take = one_by_one = distinct = merged = with_quasi = _refuse
     without_sensitive = _refuse
+
+
+def with_codes(column: Column, codes: NDArray[np.integer]) -> Column:
+    """The column with these codes."""
+    many = len(column.values)
+    smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
+    known = column.value_rows if column.role == "quasi" else None
+    return replace(column, codes=codes.astype(smallest), value_rows=known)
+
+
+def pieces_of(table: Table) -> Iterable[Table]:
+    """A table in pieces that fit, no cell of its columns in two of them: itself where all of it fits."""
+    return table.pieces() if isinstance(table, LargeTable) else (table,)
 
 
 _PARTS = 256

@@ -23,6 +23,7 @@ from jali.core.arrays import (
 )
 from jali.cover.cover import Cover
 from jali.encoding.hierarchy import Builder
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate
@@ -136,6 +137,8 @@ def _share(rows: NDArray[np.floating], cover: Cover, mask: NDArray[np.bool_]) ->
 
 def divergence(estimate: Estimate | Mass, original: Table) -> float:
     """Σ F log(F / F*) in nats: F the table's shares, F* those of an estimate, over quasi × sensitive columns."""
+    if isinstance(original, LargeTable):
+        return divergence_of_pieces(estimate, original.pieces(), original.rows)
     return max(0.0, _divergence(estimate, original, float(original.frequencies.weight.sum())))
 
 

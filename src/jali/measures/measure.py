@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +11,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, combine
+from jali.core.arrays import Ints
 from jali.core.text import html_table, lines_of, notebook
 from jali.cover.cover import Cover
 from jali.encoding import values as v
-from jali.encoding.table import Column, Domain, Table
+from jali.encoding.large import LargeTable
+from jali.encoding.table import Domain, Table
 from jali.errors import InputError, nearest
 from jali.estimates.base import Estimate
 from jali.estimates.boxes import BoxEstimate
-from jali.estimates.cells import summed
 from jali.estimates.conditions import BoxColumn
-from jali.measures.holder import bucket_costs, divergence, holder_costs, holder_covers, holder_estimate, other_table
+from jali.measures.holder import bucket_costs, divergence, holder_costs, holder_covers, holder_estimate
+from jali.measures.matching import matching
 from jali.measures.queries import QueryErrors, workload
 from jali.measures.rules import (
     CONFIDENCE,
@@ -167,6 +167,8 @@ def measure(
     over = domain or original.domain
     levels, rows = found.levels, found.grouped_rows
     asked = Asked.of(original, rules, classify, holdout, support=support, confidence=confidence, seeds=seeds)
+    if asked is not None and isinstance(original, LargeTable):
+        raise original.refused("measure with rules or classify")
     covers = holder_covers(found, original, over)
     costs = _costs(found, original, over, covers)
     match = None if rows is None else matching(rows, original, covers)
@@ -326,90 +328,3 @@ def _codes_in_order(column: Published, original: Table, shown: Ints) -> NDArray[
     own = original[column.name]
     found: Ints = v.places(column.labels, own.labels)[own.codes]
     return found
-
-
-@dataclass(frozen=True)
-class Matching:
-    """What one value drawn for every cell has to do with the original (Nergiz et al., Section IV-B)."""
-
-    kl_cost: float  # Σ over groups of size × cross-entropy, nats
-    log_match: float  # the natural logarithm of the probability to get the original's rows
-
-
-def matching(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> Matching | None:
-    """KL cost − Σ c ln f(v) over groups, quasi-identifiers and values (Equation 1), and the matching probability.
-
-    P = Π over groups and sensitive values of c! / Π c(cell)! · Π f, a multinomial: rows of a group with the same
-    sensitive value can change places. None where it is not known which group a row is in: boxes overlap, and the
-    release was loaded.
-    """
-    group = groups_of(release, original, covers)
-    if group is None:
-        return None
-    combination = original.frequencies.row_combination.astype(np.int64)
-    rows = np.ones(original.records) if original.multiplicity is None else original.multiplicity.astype(np.float64)
-    together, first = combine(
-        [(group, int(group.max()) + 1), (combination, original.frequencies.combinations)], original.records
-    )
-    count = np.bincount(together, weights=rows)
-    log_share = np.zeros(len(first))
-    place = release.grouping[1]  # a distinct row of each group
-    for column in release.of_role("quasi"):
-        node = column.held[place].astype(np.int64)[group[first]]
-        log_share += _log_shares(covers[column.name], original[column.name], first, node)
-    cost = -math.fsum((count * log_share).tolist())  # whatever the order in which groups were published
-    value, _ = combine([(c.codes, len(c.values)) for c in original.sensitive], original.records)
-    alike, _ = combine([(group, int(group.max()) + 1), (value, int(value.max()) + 1)], original.records)
-    cells, _ = combine([(together, len(first)), (value, int(value.max()) + 1)], original.records)
-    ways = _log_factorials(np.bincount(alike, weights=rows)) - _log_factorials(np.bincount(cells, weights=rows))
-    return Matching(kl_cost=max(cost, 0.0), log_match=min(ways - cost, 0.0))
-
-
-def groups_of(release: Generalized, original: Table, covers: Mapping[str, Cover]) -> Ints | None:
-    """The published group of each record: the only box that covers it, else what a fresh release remembers.
-
-    A record that no box covers is suppressed.
-    """
-    frequencies = original.frequencies
-    quasi = [release[column.name] for column in original.quasi]
-    place = release.grouping[1]
-    hidden = release.hidden[place]
-    seen = np.flatnonzero(~hidden)
-    asked = [frequencies.codes[:, i].astype(np.int64) for i in range(len(quasi))]
-    dense = []
-    for column in quasi:
-        value, node, _ = covers[column.name].density(original[column.name].values, column.name)
-        dense.append((value, node, np.ones(len(value))))
-    nodes = [len(column.labels) for column in quasi]
-    codes = [column.held[place[seen]].astype(np.int64) for column in quasi]
-    one = float(len(place) + 1)  # more than any number of a group: a sum tells how many boxes, and if one, which
-    mass = one + seen.astype(np.float64)
-    held = summed(asked, dense, nodes, codes, mass) if len(seen) else np.zeros(frequencies.combinations)
-    if held.max() >= 2 * one:
-        return release.group_of_records(original)
-    found = np.where(held > 0, np.rint(held - one), -1).astype(np.int64)
-    if (found < 0).any():
-        if not hidden.any():
-            raise other_table()
-        found[found < 0] = int(np.flatnonzero(hidden)[0])
-    return found[frequencies.row_combination]
-
-
-def _log_shares(cover: Cover, column: Column, records: Ints, nodes: Ints) -> Floats:
-    """ln f(v) of what these records have in the column, in these nodes."""
-    value, node, share = cover.density(column.values, column.name)
-    key = value * cover.nodes + node
-    order = np.argsort(key)
-    key, share = key[order], share[order]
-    wanted = column.codes[records].astype(np.int64) * cover.nodes + nodes
-    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-    if (key[at] != wanted).any():
-        raise other_table()
-    return np.log(share[at])
-
-
-def _log_factorials(counts: NDArray[Any]) -> float:
-    """Σ ln c!."""
-    whole = np.rint(counts).astype(np.int64)
-    upto = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(whole.max(initial=0)) + 1)))])
-    return float(np.bincount(whole, minlength=len(upto)) @ upto)

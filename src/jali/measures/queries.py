@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Floats, Ints, steps
+from jali.encoding.large import pieces_of
 from jali.encoding.table import Column, Domain, Table
 from jali.errors import InputError
 from jali.estimates.base import Estimate, condition_of, generator, likely, short
@@ -128,15 +129,16 @@ def _asked(
 
 def _truth(table: Table, columns: list[Column], holds: list[Bools]) -> Floats:
     """How many satisfy each question, from the distinct combinations, eight questions to a byte: (questions,)."""
-    weight = table.frequencies.weight
-    codes = [codes_of(table, column) for column in columns]
     packed = [np.packbits(own.T, axis=1) for own in holds]  # (codes, questions / 8)
     truth = np.zeros(len(holds[0]))
-    for some in steps(len(weight), len(truth), _AT_ONCE):
-        both = packed[0][codes[0][some]]
-        for own, code in zip(packed[1:], codes[1:], strict=True):
-            both &= own[code[some]]
-        truth += weight[some] @ np.unpackbits(both, axis=1, count=len(truth))
+    for piece in pieces_of(table):
+        weight = piece.frequencies.weight
+        codes = [codes_of(piece, column) for column in columns]
+        for some in steps(len(weight), len(truth), _AT_ONCE):
+            both = packed[0][codes[0][some]]
+            for own, code in zip(packed[1:], codes[1:], strict=True):
+                both &= own[code[some]]
+            truth += weight[some] @ np.unpackbits(both, axis=1, count=len(truth))
     return truth
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, Runs, combine, counted, found_among, narrowed
 from jali.core.progress import Step
 from jali.core.rows import fresh_order, open_order
-from jali.encoding.large import Box, LargeTable, TooManyError
+from jali.encoding.large import Box, LargeTable, TooManyError, with_codes
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxEstimate
@@ -52,7 +52,7 @@ from jali.search.batches import dealt_out, row_of, seated_row
 from jali.search.halves import Seating, Seats, cut_by, seated_counted
 from jali.search.items import Split
 from jali.search.spilled import Bits, Halving, Listed, regrouped
-from jali.search.trunk import Branch, Trunk, with_codes
+from jali.search.trunk import Branch, Trunk
 
 BATCHES = ("partition", "halves", "anatomy")
 BUCKETS = ("partition", "partition-kl")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
@@ -50,7 +50,6 @@ class Beyond(NamedTuple):
     """A table beyond memory, of which a lattice node is published."""
 
     table: LargeTable
-    step: Step
 
     def values(self, coarse: Table, partition: Partition, name: str) -> tuple[Ints, Ints, Ints]:
         """The values of a column in each group: codes, their groups, and their rows; `coarse` was counted for them."""
@@ -62,13 +61,6 @@ class Beyond(NamedTuple):
         asked = [maps[c][own] if c == name else own for c, own in found.nodes.items()]
         place = found_among([nodes[first] for nodes in known], asked, widths, len(first) + len(found.rows))
         return found.nodes[name], partition.group[first][place], found.rows
-
-    def pieces(self, principles: tuple[Principle, ...]) -> Iterator[Table]:
-        """The rows of the table, some at a time."""
-        from jali.search.trunk import Trunk
-
-        trunk = Trunk(self.table, principles, split="range", importance=None, on_step=self.step)
-        return trunk.pieces(trunk.portions(), other=False)
 
 
 def publish(
@@ -121,7 +113,7 @@ def publish(
     if any(column.generalized_by_group for column in made):
         from jali.measures.holder import holder_costs
 
-        pieces = None if beyond is None else beyond.pieces(principles)
+        pieces = None if beyond is None else beyond.table.pieces()
         costs = vars(holder_costs(release, table, table.domain, pieces=pieces))
         told = {name: costs[name] for name in ("kl", "average", "discernibility", "loss")}
         release.manifest = replace(release.manifest, metrics=told)
@@ -271,7 +263,7 @@ def generalize(
     if set(shows.values()) != {"taxonomy"}:
         method |= {"show": shows, "levels": dict(zip(shows, map(int, node), strict=True))} | named
     method |= shift.to_dict() if "pdf" in shows.values() else {}
-    told: Any = {"shows": shows, "shift": shift, "beyond": None if large is None else Beyond(large, step)}
+    told: Any = {"shows": shows, "shift": shift, "beyond": None if large is None else Beyond(large)}
     if large is not None and len(large.columns) > len(table.columns):
         if set(shows.values()) != {"taxonomy"}:
             raise large.refused('generalize with show other than "taxonomy" and columns that are published as they are')

@@ -29,13 +29,13 @@ from jali.core.arrays import (
 )
 from jali.core.rows import Order, fresh_order
 from jali.core.spill import AT_ONCE, Portion
-from jali.encoding.large import MORE, Box, Counted, LargeTable
+from jali.encoding.large import MORE, Box, Counted, LargeTable, with_codes
 from jali.encoding.large import shown as shown_size
 from jali.encoding.table import Column, Table
 from jali.errors import ChangedError, InputError
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.unheld import Unheld, among
-from jali.search.trunk import Branch, Grown, Trunk, with_codes
+from jali.search.trunk import Branch, Grown, Trunk
 
 
 def as_values(column: Column, level: int = 0) -> Published:

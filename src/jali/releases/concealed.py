@@ -20,6 +20,7 @@ from jali.core.arrays import Bools, combine, counted
 from jali.core.rows import Rows
 from jali.core.spill import Written
 from jali.encoding import values as v
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Column, Table
 from jali.errors import InputError, InternalError
 from jali.principles.anonymity import DeltaPresence
@@ -148,6 +149,8 @@ class Concealed(Generalized):
 
     def widened(self, original: Table) -> Table:
         """The private table over the domain that the cells are about: values that only public people have are in it."""
+        if isinstance(original, LargeTable):
+            raise original.refused("a figure of a concealed release")
         if self._public is not None:
             return _in_public_domain(original, framed(original, self._public))
         return replace(original, columns=tuple(self._with_leaves(column) for column in original.columns))

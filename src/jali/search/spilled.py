@@ -29,13 +29,13 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted, sorted_by, starts, steps
 from jali.core.files import require_space
-from jali.encoding.large import neighbours
+from jali.encoding.large import neighbours, with_codes
 from jali.encoding.table import Column
 from jali.errors import ChangedError
 from jali.search.batches import smallest
 from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
 from jali.search.items import columns_of
-from jali.search.trunk import Branch, Grown, Trunk, joined, with_codes
+from jali.search.trunk import Branch, Grown, Trunk, joined
 
 Entries = NDArray[np.void]
 """People, each with the codes of all columns: fields c0, c1, … in the order of the table, and labels l0, l1, …"""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import Bools, Ints, added, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
-from jali.encoding.large import MORE, Counted, Cut, LargeTable, Nobody, TooManyError
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, Nobody, TooManyError, with_codes
 from jali.encoding.table import Column, Table
 from jali.errors import InputError
 from jali.principles.base import Principle
@@ -442,11 +442,3 @@ def joined(parts: Sequence[Finished]) -> Finished:
     codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
     rows, group = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "group"))
     return Finished(parts[0].groups, members, codes, rows, group)
-
-
-def with_codes(column: Column, codes: NDArray[np.integer]) -> Column:
-    """The column with these codes."""
-    many = len(column.values)
-    smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
-    known = column.value_rows if column.role == "quasi" else None
-    return replace(column, codes=codes.astype(smallest), value_rows=known)

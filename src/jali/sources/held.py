@@ -9,18 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Ints, counted
+from jali.core.arrays import Ints, combine, counted, steps
 from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, room_of
 from jali.encoding.table import Column, Table
 from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
-from jali.sources.engines.base import GROUP, Combinations, Engine, Recoding, require_free
+from jali.sources.distinct import Tally
+from jali.sources.engines.base import GROUP, ROWS, Combinations, Engine, Recoding, require_free
 from jali.sources.engines.embedded import NoRoomError, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_AT_ONCE = 1 << 20  # records that are counted together
 Opening = Callable[[], AbstractContextManager[Engine]]
 """Opens a table that counts its own rows, again and again."""
 
@@ -192,6 +194,10 @@ def _as_counted(found: Combinations, same: Mapping[str, int], names: Sequence[st
     return Counted(own, found.rows, _ints(found.table[GROUP]) if GROUP in found.table.column_names else None)
 
 
+def _too_many_values(name: str) -> InputError:
+    return InputError(f'column "{name}" alone has more values than memory holds', do=MORE)
+
+
 def _ints(column: pa.ChunkedArray) -> Ints:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
@@ -212,7 +218,7 @@ def large_table(
         try:
             found = engine.count([name], most=room_of(memory, 1))
         except TooManyError:
-            raise InputError(f'column "{name}" alone has more values than memory holds', do=MORE) from None
+            raise _too_many_values(name) from None
         column = encoder.column(name, {name: found.table[name]}, found.rows)
         keys[name] = Keys.of(found, column)
         rows = counted(column.codes, found.rows, len(column.values))
@@ -247,19 +253,25 @@ def _condensed(
     widths = {name: len(own) for name, own in rows.items()}
     total = int(next(iter(rows.values())).sum())
     recoded = {name: own.recoding(np.arange(widths[name])) for name, own in keys.items()}
-    with ExitStack() as stack:
-        try:
-            copy = stack.enter_context(_copy(engine, recoded, widths, memory))
-        except NoRoomError as problem:
-            note = f"each question reads all rows again, since no copy of their combinations can be kept: {problem}"
-            return Asked(opening, keys, total), (note,)
-        asked = Asked(lambda: _asked(copy), None, total)
-        for name, own in rows.items():
-            found = asked.count({name: np.arange(widths[name])})
-            if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
-                raise ChangedError()
-        finalize(asked, _close, stack.pop_all(), os.getpid())
+    try:
+        asked = _lasting(_copy(engine, recoded, widths, memory), total)
+    except NoRoomError as problem:
+        note = f"each question reads all rows again, since no copy of their combinations can be kept: {problem}"
+        return Asked(opening, keys, total), (note,)
+    for name, own in rows.items():
+        found = asked.count({name: np.arange(widths[name])})
+        if not np.array_equal(counted(found.nodes[name], found.rows, widths[name]), own):
+            raise ChangedError()
     return asked, ()
+
+
+def _lasting(copy: AbstractContextManager[Engine], rows: int) -> Asked:
+    """What asks a copy, which is gone when nobody asks any more."""
+    with ExitStack() as stack:
+        engine = stack.enter_context(copy)
+        asked = Asked(lambda: _asked(engine), None, rows)
+        finalize(asked, _close, stack.pop_all(), os.getpid())
+    return asked
 
 
 def _copy(
@@ -297,3 +309,60 @@ def _close(stack: ExitStack, process: int) -> None:
     """Remove a copy; a process that was forked meanwhile leaves it to the one that made it."""
     if os.getpid() == process:
         stack.close()
+
+
+# -- tables that were read here -------------------------------------------------------------------------------------
+
+
+def bounded(table: Table, memory: int) -> Table:
+    """A table that was read as codes: as it is or, where it has more combinations than memory holds, a copy on disk.
+
+    People with several rows, and weights, stay here.
+    """
+    if (
+        table.person is not None
+        or table.weight is not None
+        or not _has_more(table, room_of(memory, len(table.columns)))
+    ):
+        return table
+    made = [_by_value(column, table.multiplicity) for column in table.columns]
+    for column in made:
+        if len(column.values) > room_of(memory, 1):
+            raise _too_many_values(column.name)
+    widths = {column.name: len(column.values) for column in made}
+    try:
+        elsewhere = _lasting(kept(widths, _batches(table), memory), table.rows)
+    except NoRoomError as problem:
+        note = f"all rows are held, more than memory allows, since no copy of their combinations can be kept: {problem}"
+        return replace(table, notes=(*table.notes, note))
+    given = ("origin", "domain", "unnamed", "incomplete", "dropped", "allowed", "notes")
+    told: Any = {name: getattr(table, name) for name in given}
+    return LargeTable(columns=tuple(made), records=0, elsewhere=elsewhere, memory=memory, **told)
+
+
+def _has_more(table: Table, room: int) -> bool:
+    """Whether a table has more distinct rows than that."""
+    if table.records <= room:
+        return False
+    tally = Tally(len(table.columns))
+    every = [np.arange(len(column.values)) for column in table.columns]
+    for some in steps(table.records, 1, _AT_ONCE):
+        tally.add([(c.codes[some].astype(np.int32), own) for c, own in zip(table.columns, every, strict=True)])
+        if tally.used > room:
+            return True
+    return False
+
+
+def _by_value(column: Column, rows: Ints | None) -> Column:
+    """A column without codes, which knows the rows of each value."""
+    return replace(column, codes=column.codes[:0], value_rows=counted(column.codes, rows, len(column.values)))
+
+
+def _batches(table: Table) -> Iterator[pa.RecordBatch]:
+    """The distinct rows of a table, as codes with their numbers, some at a time; a row may be in several of them."""
+    for some in steps(table.records, 1, _AT_ONCE):
+        codes = [(column.codes[some], len(column.values)) for column in table.columns]
+        number, first = combine(codes, len(codes[0][0]))
+        rows = counted(number, None if table.multiplicity is None else table.multiplicity[some], len(first))
+        own = {c.name: pa.array(each[first]) for c, (each, _) in zip(table.columns, codes, strict=True)}
+        yield pa.RecordBatch.from_pydict(own | {ROWS: pa.array(rows)})

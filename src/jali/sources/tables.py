@@ -68,7 +68,7 @@ def read(
     many of those are held here: "4GB", say, by default half of what the machine has. Where there are more, the table
     stays where it is.
     """
-    from jali.sources.held import file_engine, from_engine, opening_of
+    from jali.sources.held import bounded, file_engine, from_engine, opening_of
 
     named: Any = {"identifier": identifier, "allow": allow, "pseudonym_key": pseudonym_key}
     named |= {"missing_is_value": missing_is_value}
@@ -88,13 +88,15 @@ def read(
                 return from_engine(partial(file_engine, file.source, allowed), roles, writing=writing, memory=allowed)
     made: Any = {"known": file.header, "origin": "arrow", "infer": file.infer, "writing": writing, "notes": file.notes}
     try:
-        return assemble(columns, roles, multiplicity=rows, **made)
+        found = assemble(columns, roles, multiplicity=rows, **made)
     except InputError:
         if rows is None or isinstance(file, Columnar):
             raise
-    with _readable(path):
-        columns = file.columns(wanted)
-    return assemble(columns, roles, **made)  # whose error names a row
+        with _readable(path):
+            columns = file.columns(wanted)
+        return assemble(columns, roles, **made)  # whose error names a row
+    del columns
+    return bounded(found, allowed)
 
 
 def _loaded(file: Source, wanted: list[str], *, count: bool) -> tuple[Mapping[str, pa.ChunkedArray], Ints | None]:
@@ -286,7 +288,8 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
             do = "add a first line with a name of its own for each column"
             raise InputError(f"the first line of {path} does not look like column names", do=do)
         options = {name: value for name, value in found.options.items() if value is not None}
-        read_as = read(path, quasi=dict.fromkeys(names, suppress()), types=types, **options)
+        every = _ALL if found.cells else None  # a profile looks at every row
+        read_as = read(path, quasi=dict.fromkeys(names, suppress()), types=types, memory=every, **options)
         fields = max(len(found.header), _fields(read_as.columns[0].values) if len(names) == 1 else 1)
         if found.cells and names == found.header[:1] and fields > 1:
             what = f"the first line of {path} names 1 of {fields} columns"
@@ -296,6 +299,9 @@ def whole(source: Any, *, types: Mapping[str, v.Kind] | None = None, **reading: 
     names = list(_known_frame(source).collect_schema().names()) if known is None else known
     names = _publishable(source.schema) if isinstance(source, pa.Table) else [name for name in names if name]
     return Whole(table(source, quasi=dict.fromkeys(names, suppress()), types=types), {})
+
+
+_ALL = 1 << 60  # bytes: more than any table takes
 
 
 def _fields(lines: pa.Array) -> int:

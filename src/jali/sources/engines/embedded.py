@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from jali.core.scratch import private_folder
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, Recoding, quoted
 from jali.sources.engines.databases import (
@@ -222,8 +222,8 @@ A_THREAD = 125_000_000  # bytes that each of its threads needs
 @contextlib.contextmanager
 def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
     """Settings of a DuckDB that may use `memory` bytes, and beyond them a folder that nobody else may look into."""
-    with tempfile.TemporaryDirectory(prefix="jali-") as folder:
-        own: dict[str, Any] = {"temp_directory": folder}
+    with private_folder() as folder:
+        own: dict[str, Any] = {"temp_directory": str(folder)}
         if memory is not None:
             allowed = max(memory, LEAST)
             threads = max(1, min(os.cpu_count() or 1, allowed // A_THREAD))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
-import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jali.core.scratch import private_folder
 from jali.encoding.large import Cut, Sizes, TooManyError
 from jali.errors import ChangedError
 from jali.sources.distinct import gathered
@@ -222,8 +222,8 @@ _NODES: dict[str, Callable[[Any, pa.Table], Any]] = {
 
 def _polars_batches(frame: Any) -> Iterator[pa.RecordBatch]:
     """Through a file, which Polars writes without holding all of it."""
-    with tempfile.TemporaryDirectory(prefix="jali-") as folder:
-        path = f"{folder}/combinations.parquet"
+    with private_folder() as folder:
+        path = folder / "combinations.parquet"
         frame.sink_parquet(path)
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches()
