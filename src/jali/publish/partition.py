@@ -39,6 +39,7 @@ from jali.releases.generalized import KNOWN_ALGORITHM, Partitioned, Recoded, Req
 from jali.releases.pdf import Shift, Start, shift_of
 from jali.releases.people import people_table
 from jali.search.common import Partition, require_feasible
+from jali.search.grown import Grown
 from jali.search.halves import BYS, By, halve, people_of
 from jali.search.items import Mode, Similarity, Split, columns_of
 from jali.search.layout import PEELS, SHOWS, Objective, Peel, RecodeShow
@@ -47,7 +48,7 @@ from jali.search.peeling import Search
 from jali.search.recode import Recoding, recode_groups, standouts
 from jali.search.relaxed import Relaxing
 from jali.search.spilled import Bits, Halving
-from jali.search.trunk import Branch, Grown, Trunk
+from jali.search.trunk import Branch, Trunk
 
 Kind = TypeVar("Kind", bound=Partitioned)
 

@@ -35,7 +35,8 @@ from jali.encoding.table import Column, Table
 from jali.errors import ChangedError, InputError
 from jali.releases.column import Published, publish_exact, publish_quasi
 from jali.releases.unheld import Unheld, among
-from jali.search.trunk import Branch, Grown, Trunk
+from jali.search.grown import Grown
+from jali.search.trunk import Branch, Trunk
 
 
 def as_values(column: Column, level: int = 0) -> Published:

@@ -24,12 +24,13 @@ from jali.core.arrays import Floats, Ints, SumsByKey, counted
 from jali.encoding.large import with_codes
 from jali.encoding.table import Column
 from jali.errors import ChangedError
+from jali.search.grown import Grown
 from jali.search.items import items_of
 from jali.search.mondrian import cut
 from jali.search.spilled import Buckets, Entries, Filed, Leaves, Parts, Spill
 from jali.search.splits import Histograms, gain_of, together
 from jali.search.splits import Parts as Cuts
-from jali.search.trunk import Branch, Grown, Trunk
+from jali.search.trunk import Branch, Trunk
 
 Histogram = tuple[Ints, Ints, Ints]
 """Places of a column, joint values, and the people who have both, sorted by place."""

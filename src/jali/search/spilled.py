@@ -33,9 +33,10 @@ from jali.encoding.large import neighbours, with_codes
 from jali.encoding.table import Column
 from jali.errors import ChangedError
 from jali.search.batches import smallest
+from jali.search.grown import Grown, joined
 from jali.search.halves import By, People, all_hold, cut_of, gains_of, leaves_of, samples_of
 from jali.search.items import columns_of
-from jali.search.trunk import Branch, Grown, Trunk, joined
+from jali.search.trunk import Branch, Trunk
 
 Entries = NDArray[np.void]
 """People, each with the codes of all columns: fields c0, c1, … in the order of the table, and labels l0, l1, …"""

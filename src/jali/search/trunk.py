@@ -13,12 +13,11 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jali.core.arrays import Bools, Ints, added, combine, counted, narrowed, starts, steps
+from jali.core.arrays import Ints, added, combine, counted, narrowed, starts, steps
 from jali.core.progress import Step
 from jali.encoding.large import MORE, Counted, Cut, LargeTable, Nobody, TooManyError, with_codes
 from jali.encoding.table import Column, Table
@@ -26,6 +25,7 @@ from jali.errors import InputError
 from jali.principles.base import Principle
 from jali.principles.counts import Counts, distinct_pairs
 from jali.search.common import require_feasible
+from jali.search.grown import Ended, Finished, Grown, Kept, ends_of
 from jali.search.items import Similarity, Split, columns_of, items_of, places_of
 from jali.search.mondrian import cut
 from jali.search.splits import Histograms, gain_of, together
@@ -59,26 +59,6 @@ class Branch:
             return number[id(self)]
         parts = tuple(part._within(number) for part in self.parts)
         return -1 if all(part == -1 for part in parts) else Cut(self.column, self.bounds, parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """The groups of a table beyond memory, as far as they are published."""
-
-    table: Table  # a record for each group and combination of the columns that are published as they are
-    group: Ints  # (records,)
-    groups: int
-    members: tuple[Kept, ...]  # of each quasi-identifier
-    checked: int
-    first: Ints | None = None  # (groups, columns) codes of the first combination of each group, where they were cut
-
-
-class Kept(NamedTuple):
-    """Values that the groups have in a column, in narrow arrays."""
-
-    codes: NDArray[np.integer]  # (members,)
-    group: NDArray[np.integer]  # (members,)
-    rows: NDArray[np.integer]  # (members,)
 
 
 class Trunk:
@@ -361,7 +341,7 @@ class Trunk:
             code = codes[column.name].astype(np.int64)
             owner, each, many = distinct_pairs(group, code if order is None else order[code], rows)
             if order is not None:
-                told = _ends(owner, each, int(order[-1]))
+                told = ends_of(owner, each, int(order[-1]))
                 owner, each, many = owner[told], np.argsort(order)[each[told]], many[told]
             members.append(Kept(*(narrowed(array) for array in (each, owner, many))))
         exact = [column for column in self.table.columns if column.role != "quasi"]
@@ -404,41 +384,3 @@ def _most_rows(column: Column) -> int:
     """How many rows have the most frequent value of a column of a table beyond memory."""
     assert column.value_rows is not None
     return int(column.value_rows.max())
-
-
-def _ends(owner: Ints, place: Ints, missing: int) -> Bools:
-    """Which of these sorted pairs are the lowest and the highest of their owner, or the last before a missing value."""
-    fresh = owner[1:] != owner[:-1]
-    last = np.append(fresh, True)
-    before = np.append(last[1:] & ~fresh & (place[1:] == missing), False)
-    ends: Bools = np.append(True, fresh) | last | before
-    return ends
-
-
-class Finished(NamedTuple):
-    """What is kept of a part of the table whose groups were found."""
-
-    groups: int
-    members: tuple[Kept, ...]  # of each quasi-identifier
-    codes: Mapping[str, NDArray[np.integer]]  # (records,) of each column
-    rows: Ints  # (records,)
-    group: NDArray[np.integer]  # (records,)
-
-
-class Ended(NamedTuple):
-    """A branch that was cut to the end."""
-
-    kept: Finished
-    first: Ints  # (groups, columns) codes of the first combination of each group
-    checked: int
-    rows: int
-
-
-def joined(parts: Sequence[Finished]) -> Finished:
-    """The same of parts that have the same groups."""
-    members = tuple(
-        Kept(*map(np.concatenate, zip(*each, strict=True))) for each in zip(*(p.members for p in parts), strict=True)
-    )
-    codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
-    rows, group = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "group"))
-    return Finished(parts[0].groups, members, codes, rows, group)
