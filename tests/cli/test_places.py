@@ -132,7 +132,7 @@ def test_what_somebody_else_put_there_stays(ward: Any) -> None:
 
 def test_a_file_system_without_locks(ward: Any, refused: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release is saved as ever; what lies about is left alone, and a target that changed meanwhile is noticed."""
-    monkeypatch.setattr(locking, "_lock", lambda handle: False)
+    monkeypatch.setattr(locking, "lock", lambda handle: False)
     (ward / ".out.jali-new" / "new").mkdir(parents=True)
     assert ward.jali("publish", "job.toml", "-q").exit_code == 0
     assert ward.names() == sorted([*BEFORE, ".out.jali-new", "out"])

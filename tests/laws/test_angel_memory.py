@@ -25,7 +25,7 @@ from jali.releases.linked.private import Assigned
 from jali.search.halves import Orders, seated
 from jali.search.trunk import Branch, Trunk
 from laws.test_memory import CUT_BY, PEOPLE, ROLES, both, many, order_of, outcome, watched_draws
-from oracles.often import examples
+from oracles.often import examples, first_often
 
 PROMISES: list[Any] = [
     jali.FrequencyDiversity(2), jali.DistinctDiversity(2), jali.EntropyDiversity(1.5), jali.TCloseness(0.5),
@@ -131,7 +131,7 @@ def test_halved_batches_beyond_memory_are_those_of_the_same_draws_in_memory(
 
 
 @pytest.mark.parametrize("promise", [jali.EntropyDiversity(1.5), jali.FrequencyDiversity(2.5), jali.TCloseness(0.05)])
-@pytest.mark.parametrize("room", [20, 150])
+@pytest.mark.parametrize("room", first_often([150, 20]))
 def test_a_small_budget_halves_batches_of_a_table_that_does_not_fit(room: int, promise: Any) -> None:
     """Nodes beyond memory are cut in the order of the cuts before, or are batches, as they are in memory."""
     held, large = both(many(), room, CUT_BY)
@@ -237,6 +237,7 @@ def test_the_best_beyond_memory_costs_no_more_than_what_memory_cuts(
             assert found.manifest.metrics["kl"] == pytest.approx(expected.manifest.metrics["kl"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_budget_without_room_for_seats_leaves_dealt_batches_out() -> None:
     """They are refused where nothing else was asked for, in a line that says why."""
     _, large = both(many(), 60, ROLES)
@@ -255,7 +256,7 @@ def test_a_marginal_that_does_not_fit_says_so_in_one_line() -> None:
         jali.angelize(large, jali.FrequencyDiversity(2), k=4, marginals=[["age", "zip"]], transparent=True)
 
 
-@pytest.mark.parametrize("buckets", ["partition", "partition-kl", "best"])
+@pytest.mark.parametrize("buckets", first_often(["partition-kl", "partition", "best"]))
 def test_no_sensitive_value_is_there_to_be_read_for_transparent_buckets(
     buckets: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,12 +107,12 @@ def test_everybody_of_a_group_is_present_with_its_share_for_who_knows_all_random
             assert low <= Fraction(count, len(some)) <= high
 
 
-@given(st.integers(1, 60), st.integers(1, 60), shares)
+@given(st.integers(1, 60).flatmap(lambda many: st.tuples(st.just(many), st.integers(1, many))), shares)
 def test_samples_follow_from_the_numbers_of_people_and_the_bounds(
-    many: int, present: int, bounds: tuple[float, float]
+    people: tuple[int, int], bounds: tuple[float, float]
 ) -> None:
-    low, high = exact(bounds).values()
-    assume(present <= many and oracle.within(present, many, low, high))
+    (many, present), (low, high) = people, exact(bounds).values()
+    assume(oracle.within(present, many, low, high))
     whole = dense(np.array([[many - present, present]]), (Sensitive(PRESENCE, (ABSENT, PRESENT)),))
     judged = (DeltaPresence(low, high), jali.KAnonymity(oracle.least_size(high)))
     found = samples_of(np.array([many - present, present]), oracle.least_size(high), judged, whole)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+
+T = TypeVar("T")
 
 FEW, MANY = 8, 100
 """Examples of a law that asks for nothing else: in `make test`, in `make test-slow`."""
@@ -23,3 +26,8 @@ def examples(times: float) -> Callable[[Any], Any]:
 def repeated(most: int) -> int:
     """How often a law repeats a loop of its own: `most` times in `make test-slow`, else a fifth of that."""
     return most if settings().max_examples >= MANY else max(1, most // 5)
+
+
+def first_often(values: Sequence[T]) -> list[Any]:
+    """Parameters of which the fast tests try the first, and the slow ones all."""
+    return [values[0], *(pytest.param(value, marks=pytest.mark.slow) for value in values[1:])]
