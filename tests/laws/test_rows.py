@@ -25,9 +25,9 @@ import jali
 from jali.core import formats as csv_text
 from jali.core import rows as counting
 from jali.core.formats import csv_parts, distinct_lines
-from jali.core.rows import Order, Rows, cells, distinct_rows, drawn, ordered
+from jali.core.rows import Order, Paired, Rows, cells, distinct_rows, drawn, ordered, tallied
 from jali.encoding.table import Table
-from jali.errors import InputError
+from jali.errors import InputError, InternalError
 from oracles import rows as oracle
 from oracles.often import seeds
 from oracles.published import tables
@@ -114,6 +114,49 @@ def test_distinct_rows_of_parts_are_the_rows(table: pa.Table, size: int) -> None
     assert found.distinct.num_rows == len(set(map(repr, wanted)))
     assert found.numbers.sum() == found.count == table.num_rows
     assert [row for part in found.parts(2) for row in part.to_pylist()] == wanted
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=4), st.booleans())
+def test_links_are_counted_whatever_parts_they_come_in(parts: list[list[int]], counted: bool) -> None:
+    """As rows, or as numbers that were counted before; gaps and parts without a row included."""
+    tables = [pa.table({"bucket": pa.array(part, pa.int64())}) for part in parts]
+    given_parts = [
+        distinct_rows([table], in_order=False) if counted and table.num_rows else Rows(table) for table in tables
+    ]
+    found = tallied(given_parts, "bucket", 9)
+    wanted = Counter(number for part in parts for number in part)
+    assert dict(zip(found.distinct["bucket"].to_pylist(), found.numbers.tolist(), strict=True)) == wanted
+    assert found.count == wanted.total()
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, None])
+def test_a_link_that_cannot_be_is_refused(wrong: int | None) -> None:
+    """So that a wrong number of a file costs an error, not memory for all numbers below it."""
+    with pytest.raises(ValueError, match="none of those that there can be"):
+        tallied([Rows(pa.table({"bucket": pa.array([1, wrong], pa.int64())}))], "bucket", 2)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("part", [4, 1 << 23])
+def test_a_person_in_another_bucket_is_found_in_the_files(
+    form: Any, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anatomy is judged by how many people each bucket has in the written files, part files included."""
+    table = jali.datasets.census(rows=60, seed=1, quasi=["age", "sex"], sensitive=["occupation"])
+    release = jali.anatomize(table, jali.FrequencyDiversity(3))
+    monkeypatch.setattr("jali.releases.written.PART", part)
+    assert jali.load(release.save(tmp_path / "right", format=form)).rows == 60
+    honest = Paired.parts
+
+    def moved(self: Paired, at_once: int, of: slice | None = None) -> Iterator[pa.Table]:
+        for one in honest(self, at_once, of):
+            other = pa.array([1] * one.num_rows)
+            yield one.set_column(one.column_names.index("bucket"), "bucket", other)
+
+    monkeypatch.setattr(Paired, "parts", moved)
+    with pytest.raises(InternalError, match="nothing was written"):
+        release.save(tmp_path / "wrong", format=form)
+    assert not (tmp_path / "wrong").exists()
 
 
 @given(st.lists(st.none() | texts, min_size=1, max_size=5, unique=True), st.data())

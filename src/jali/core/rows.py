@@ -296,10 +296,30 @@ def folded(parts: Iterable[Rows]) -> Rows:
     """How many there are of each distinct row of tables that come one after the other; no more is held than needed."""
     held: list[Rows] = []
     for part in parts:
-        held.append(part)
+        held.append(distinct_rows([part.distinct], in_order=False) if part.order is None else part)
         if len(held) > 1 and sum(rows.held for rows in held[1:]) > held[0].held:
             held = [together(held, in_order=False)]
     return together(held, in_order=False)
+
+
+def tallied(parts: Iterable[Rows], name: str, most: int) -> Rows:
+    """The same of one column of numbers: a count for each up to the largest, since hashing many takes far longer.
+
+    A ValueError for a number that is missing, or not between 0 and `most`.
+    """
+    total = np.zeros(0, dtype=np.int32)
+    for part in parts:
+        column = flat(part.distinct[name])
+        numbers = _whole(column)
+        largest = int(numbers.max(initial=0))
+        if column.null_count or int(numbers.min(initial=0)) < 0 or largest > most:
+            raise ValueError(f"{name} has a number that is none of those that there can be")
+        if largest >= len(total):
+            total = np.append(total, np.zeros(largest + 1 - len(total), dtype=np.int32))
+        own = np.int32(1) if part.order is None else part.numbers.astype(np.int32)
+        np.add.at(total, numbers, own)  # of one type: with another it takes twenty times as long
+    known = np.flatnonzero(total)
+    return Rows(pa.table({name: pa.array(known)}), Order(total[known]))
 
 
 def pairs_of(table: pa.Table, apart: Sequence[str], *, in_order: bool = True) -> Rows:

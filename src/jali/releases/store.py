@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from jali.core.files import Place, hold, put_folder, reason, require_space, sync
 from jali.core.formats import quoted, unquoted
-from jali.core.rows import Rows, bytes_of, distinct_rows, folded, together
+from jali.core.rows import Rows, bytes_of, folded, tallied, together
 from jali.core.spill import Portioned, Written
 from jali.errors import InputError, path_of
-from jali.releases.written import Format, digest_of, files_of, read_file
+from jali.releases.written import Format, Kept, digest_of, files_of, read_file
 
 MANIFEST = "manifest.json"
 SPREADSHEET_SAFE = "spreadsheet_safe"
@@ -190,9 +190,11 @@ def read(
     def table(own: list[tuple[Path, Mapping[str, Any]]]) -> Rows:
         columns = only.get(own[0][1]["table"])
         if columns is not None:
-            kept = partial(_reduced, columns=columns, safe=safe)
+            most = sum(facts["rows"] for _, facts in own)  # the largest link that there can be: none is without a row
+            counts = partial(tallied, name=columns[0], most=most) if set(columns) <= set(links) else folded
+            kept = Kept(columns, partial(_reduced, columns=columns, safe=safe, counts=counts))
             read = (read_file(folder, file, facts, links, in_order=False, only=kept) for file, facts in own)
-            return folded(part for part in read if part)
+            return counts(part for part in read if part)
         found = [read_file(folder, file, facts, links, in_order=in_order) for file, facts in own]
         parts = [replace(part, distinct=unquoted(part.distinct)) if safe else part for part in found if part]
         del found
@@ -204,10 +206,11 @@ def read(
     return ({name: tables[name] for name in tables} if in_order else tables), manifest
 
 
-def _reduced(parts: Iterator[pa.Table], columns: Sequence[str], *, safe: bool) -> Rows:
-    """The distinct rows of some columns of a table that comes in parts."""
-    whole = ((unquoted(part) if safe else part).select(list(columns)) for part in parts)
-    return folded(distinct_rows([part], in_order=False) for part in whole)
+def _reduced(
+    parts: Iterator[pa.Table], columns: Sequence[str], counts: Callable[[Iterable[Rows]], Rows], *, safe: bool
+) -> Rows:  # fmt: skip
+    """The distinct rows of some columns of a table that comes in parts, as `counts` finds them."""
+    return counts(Rows((unquoted(part) if safe else part).select(list(columns))) for part in parts)
 
 
 class _Tables(dict[str, Any]):

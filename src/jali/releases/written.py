@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -187,7 +187,7 @@ def digest_of(path: Path) -> str:
 
 def read_file(
     folder: Path, file: Path, facts: Mapping[str, Any], links: tuple[str, ...], *, in_order: bool,
-    only: Reduced | None = None,
+    only: Kept | None = None,
 ) -> Rows | None:  # fmt: skip
     """The rows of a file of a release; None for a picture. An InputError where the file was changed.
 
@@ -202,9 +202,9 @@ def read_file(
             return None
         if only is not None and is_csv:
             broken = line_breaks(file) != facts["rows"] + 1
-            return in_blocks(lambda size: only(_csv_batches(file, size, broken=broken)), 1 << 24, file)
+            return in_blocks(lambda size: only.reduce(_csv_batches(file, size, links, broken=broken)), 1 << 24, file)
         if only is not None:
-            return only(_parquet_batches(file))
+            return only.reduce(_parquet_batches(file, only.columns))
         if is_csv:
             return _read_csv(file, lines, facts["rows"], links, in_order=in_order)
         return _read_parquet(file, links, in_order=in_order)
@@ -215,8 +215,11 @@ def read_file(
         raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
 
 
-Reduced = Callable[[Iterator[pa.Table]], Rows]
-"""What is kept of a table that comes in parts."""
+class Kept(NamedTuple):
+    """The columns that are kept of a table that comes in parts, and what is kept of them."""
+
+    columns: Sequence[str]
+    reduce: Callable[[Iterator[pa.Table]], Rows]
 
 
 def _lines(path: Path, *, in_order: bool) -> tuple[str, Lines | None]:
@@ -241,18 +244,18 @@ def _read_csv(path: Path, lines: Lines | None, rows: int, links: tuple[str, ...]
     return Rows(parsed(distinct, io.BytesIO(distinct), (), broken=False), lines.order)
 
 
-def _csv_batches(path: Path, size: int, *, broken: bool) -> Iterator[pa.Table]:
-    """A CSV file as text, a block of it at a time."""
-    parse, convert = as_text(path.open("rb"), pa.string(), (), broken=broken)
+def _csv_batches(path: Path, size: int, links: tuple[str, ...], *, broken: bool) -> Iterator[pa.Table]:
+    """A CSV file as text but for the links, which are numbers, a block of it at a time."""
+    parse, convert = as_text(path.open("rb"), pa.string(), links, broken=broken)
     with pacsv.open_csv(path, pacsv.ReadOptions(block_size=size), parse, convert) as reader:
         for batch in reader:
             yield pa.Table.from_batches([batch])
 
 
-def _parquet_batches(path: Path) -> Iterator[pa.Table]:
-    """A Parquet file, some rows at a time."""
+def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of a Parquet file, some rows at a time."""
     with pq.ParquetFile(path, read_dictionary=_texts_in(path)) as file:
-        for batch in file.iter_batches(GROUP):
+        for batch in file.iter_batches(GROUP, columns=list(columns)):
             yield pa.Table.from_batches([batch])
 
 
