@@ -58,6 +58,15 @@ def test_sums_by_index_are_those_of_each_index_alone(pairs: list[tuple[int, int]
     assert counted(array(index), array(amount), length).dtype == np.int64
 
 
+@given(entries, st.integers(0, 12))
+def test_a_negative_index_is_never_counted(pairs: list[tuple[int, int]], place: int) -> None:
+    """Wherever it stands: a file that was forged may have one, and it must not become the last index."""
+    index = [i for i, _ in pairs]
+    index.insert(place, -1)
+    with pytest.raises(ValueError, match="negative"):
+        counted(array(index))
+
+
 @given(entries.filter(len), st.sampled_from([1, 2**50, 2**58]))
 def test_sums_of_large_integers_are_exact(pairs: list[tuple[int, int]], scale: int) -> None:
     """Where floats would round."""
@@ -95,10 +104,14 @@ def test_runs_are_counted_out(size: list[int], data: st.DataObject) -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 5))
 def test_runs_are_numbers_in_order(numbers: list[int], at_once: int) -> None:
-    """They are given back one by one; numbers that fall somewhere are refused."""
+    """They are given back one by one; numbers that fall somewhere, or come before the first, are refused."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "AT_ONCE", at_once)
         assert Runs.of(array(sorted(numbers))).each.tolist() == sorted(numbers)
+        assert Runs.of(array(sorted(numbers)) + 3, begin=3).each.tolist() == sorted(numbers)
+        if 0 in numbers:
+            with pytest.raises(ValueError, match="begin with 1"):
+                Runs.of(array(sorted(numbers)), begin=1)
         if numbers != sorted(numbers):
             with pytest.raises(ValueError, match="not in order"):
                 Runs.of(array(numbers))

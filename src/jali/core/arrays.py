@@ -33,13 +33,17 @@ def added(index: NDArray[np.integer], amount: NDArray[Any] | None = None, length
 
 
 def counted(index: NDArray[np.integer], people: NDArray[Any] | None = None, length: int = 0) -> Ints:
-    """How often each index occurs, or the sum of its people, which is below 2**53: (length,) or more."""
+    """How often each index occurs, or the sum of its people, which is below 2**53: (length,) or more.
+
+    A ValueError where an index is negative.
+    """
     if len(index) <= _PIECE:
         return np.bincount(index, people, minlength=length).astype(np.int64, copy=False)
-    total = np.zeros(max(length, int(index.max()) + 1), dtype=np.int64)
-    for some in steps(len(index), 1, max(_PIECE, len(total))):  # numpy widens what it counts: all of it would be large
-        own = None if people is None else people[some]
-        total += np.bincount(index[some], own, minlength=len(total)).astype(np.int64, copy=False)
+    if int(index.min()) < 0:
+        raise ValueError("an index is negative")
+    total, one = np.zeros(max(length, int(index.max()) + 1), dtype=np.int64), np.int64(1)
+    for some in steps(len(index), 1, _PIECE):  # bincount would widen all of it to floats
+        np.add.at(total, index[some], one if people is None else people[some].astype(np.int64, copy=False))
     return total
 
 
@@ -122,12 +126,14 @@ class Runs:
     sizes: NDArray[np.integer]  # (numbers,)
 
     @classmethod
-    def of(cls, numbers: NDArray[np.integer]) -> Runs:
-        """From the numbers themselves; a ValueError where they are not in order."""
+    def of(cls, numbers: NDArray[np.integer], *, begin: int = 0) -> Runs:
+        """From the numbers themselves, counted from `begin`; a ValueError where they are not, or not in order."""
         for some in steps(len(numbers) - 1, 1):
             if bool((numbers[some] > numbers[some.start + 1 : some.stop + 1]).any()):
                 raise ValueError("the numbers are not in order")
-        return cls(narrowed(counted(numbers)) if len(numbers) else np.zeros(0, dtype=np.uint8))
+        if len(numbers) and int(numbers[0]) < begin:
+            raise ValueError(f"the numbers do not begin with {begin}")
+        return cls(narrowed(counted(numbers)[begin:]) if len(numbers) else np.zeros(0, dtype=np.uint8))
 
     @property
     def each(self) -> NDArray[np.int32]:

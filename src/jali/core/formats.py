@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, counted, steps
-from jali.core.rows import Order, Places, Rows, flat
+from jali.core.rows import Order, Paired, Places, Rows, flat, known_or_zero
 from jali.errors import InputError, nearest, one_of, told
 
 FRAMES = ("arrow", "pandas", "polars")
@@ -326,6 +326,30 @@ class _Found:
             self._fold()
             of = np.concatenate(self.parts) if self.parts else np.zeros(0, dtype=np.int32)
         return self.known, Order(counted(of, length=len(self.known)), of) if self.in_order else Order(self.numbers)
+
+
+def bytes_of(rows: Rows) -> int:
+    """About how many bytes a table has as lines of text, which its files and databases seldom exceed."""
+    total, numbers = 0, None if rows.order is None else rows.order.numbers
+    if isinstance(rows, Paired):
+        total, numbers = len(rows.apart) * _WIDTH * rows.count, counted(rows.cell, numbers, rows.distinct.num_rows)
+    for column in rows.distinct.columns:
+        whole = flat(column)
+        labels = whole.dictionary if pa.types.is_dictionary(whole.type) else whole
+        if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
+            lengths = known_or_zero(pc.binary_length(labels)).astype(np.int64) + 3
+        else:
+            lengths = np.full(len(labels), _WIDTH, dtype=np.int64)
+        if pa.types.is_dictionary(whole.type) and len(lengths):
+            lengths = lengths[known_or_zero(whole.indices)]
+        if len(lengths):
+            total += int(lengths.sum() if numbers is None else lengths @ numbers)
+        else:
+            total += rows.count
+    return total
+
+
+_WIDTH = 12  # bytes of a number or date and its comma, most of which are shorter
 
 
 # -- CSV files of ours, read back -------------------------------------------------------------------------------------

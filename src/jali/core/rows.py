@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jali.core.arrays import Ints, combine, counted, narrowed, steps
@@ -82,14 +81,22 @@ def drawn(numbers: Ints, random: np.random.Generator) -> Places:
     at = 0
     for more in range(chunks, 0, -1):
         here = left if more == 1 else random.binomial(left, 1 / more)
-        begin = at
-        for some in steps(len(here), 1):
-            own = np.repeat(np.arange(some.start, some.stop, dtype=np.int32), here[some])
-            of[at : at + len(own)] = own
-            at += len(own)
-        random.shuffle(of[begin:at])
-        left = left if more == 1 else left - here
+        end = at + int(here.sum())
+        _shuffled(here, random, of[at:end])
+        at, left = end, left if more == 1 else left - here
     return of
+
+
+def _shuffled(numbers: Ints, random: np.random.Generator, of: Places) -> None:
+    """Put the rows that distinct rows with these numbers stand for into `of`, in a random order."""
+    few = len(of) <= 2 * CHUNK  # then as eight bytes each, which numpy moves twice as fast as any other number of bytes
+    mixed, at = np.empty(len(of), dtype=np.int64) if few else of, 0
+    for some in steps(len(numbers), 1):
+        own = np.repeat(np.arange(some.start, some.stop), numbers[some])
+        mixed[at : at + len(own)] = own
+        at += len(own)
+    random.shuffle(mixed)
+    of[:] = mixed
 
 
 class Order:
@@ -310,7 +317,7 @@ def tallied(parts: Iterable[Rows], name: str, most: int) -> Rows:
     total = np.zeros(0, dtype=np.int32)
     for part in parts:
         column = flat(part.distinct[name])
-        numbers = _whole(column)
+        numbers = known_or_zero(column)
         largest = int(numbers.max(initial=0))
         if column.null_count or int(numbers.min(initial=0)) < 0 or largest > most:
             raise ValueError(f"{name} has a number that is none of those that there can be")
@@ -406,30 +413,8 @@ def _coded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.integer]]:
     return labels, indices.to_numpy(zero_copy_only=False)
 
 
-def bytes_of(rows: Rows) -> int:
-    """About how many bytes a table has as lines of text, which its files and databases seldom exceed."""
-    total, numbers = 0, rows.numbers
-    if isinstance(rows, Paired):
-        total, numbers = len(rows.apart) * _NUMBER * rows.count, counted(rows.cell, numbers, rows.distinct.num_rows)
-    for column in rows.distinct.columns:
-        whole = flat(column)
-        labels = whole.dictionary if pa.types.is_dictionary(whole.type) else whole
-        if pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type):
-            lengths = _whole(pc.binary_length(labels)).astype(np.int64) + 3
-        else:
-            lengths = np.full(len(labels), _NUMBER, dtype=np.int64)
-        if pa.types.is_dictionary(whole.type) and len(lengths):
-            lengths = lengths[_whole(whole.indices)]
-        total += int((lengths * numbers).sum()) if len(lengths) else rows.count
-    return total
-
-
-def _whole(numbers: pa.Array) -> NDArray[np.integer]:
+def known_or_zero(numbers: pa.Array) -> NDArray[np.integer]:
     """Numbers, with 0 for a missing one."""
-    whole: NDArray[np.integer] = (numbers.fill_null(0) if numbers.null_count else numbers).to_numpy(
-        zero_copy_only=False
-    )
-    return whole
-
-
-_NUMBER = 12  # bytes of a number or date and its comma, most of which are shorter
+    filled = numbers.fill_null(0) if numbers.null_count else numbers
+    known: NDArray[np.integer] = filled.to_numpy(zero_copy_only=False)
+    return known

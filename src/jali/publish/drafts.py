@@ -115,7 +115,7 @@ def entries_of(assigned: Assigned | Seated) -> tuple[tuple[Published, ...], Runs
         number, example = combine([(c.held, len(c.labels)) for c in hidden], table.records)
         member, link, people = assigned.seating.member, assigned.seating.in_group.each, assigned.seating.people
         pairs = pairs_of(number, len(example), link, member=member, numbers=people)
-        own = tuple(column.with_codes(column.held[example][pairs.cell]) for column in hidden)
+        own = tuple(column.with_codes(narrowed(column.held[example])[pairs.cell]) for column in hidden)
         return own, pairs.links, pairs.numbers
     keys = [(assigned.batch, assigned.batches), (assigned.value, len(joint))]
     entry, first = combine(keys, len(assigned.batch))

@@ -212,7 +212,8 @@ def whole_numbers(column: pa.ChunkedArray) -> Ints:
     """A column of whole numbers that was saved; a ValueError where one is missing."""
     if column.null_count:
         raise ValueError("a number is missing")
-    found: Ints = column.cast(pa.string()).cast(pa.int64()).to_numpy().astype(np.int64)
+    known = column if pa.types.is_integer(column.type) else column.cast(pa.string())  # a dictionary, perhaps
+    found: Ints = known.cast(pa.int64()).to_numpy()
     return found
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from jali.core.files import Place, hold, put_folder, reason, require_space, sync
-from jali.core.formats import quoted, unquoted
-from jali.core.rows import Rows, bytes_of, folded, tallied, together
+from jali.core.formats import bytes_of, quoted, unquoted
+from jali.core.rows import Rows, folded, tallied, together
 from jali.core.spill import Portioned, Written
 from jali.errors import InputError, path_of
 from jali.releases.written import Format, Kept, digest_of, files_of, read_file

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jali.core.arrays import Floats, Ints, Runs, combine, counted, narrowed
+from jali.core.arrays import Floats, Ints, Runs, combine, counted
 from jali.core.formats import to_native
 from jali.core.rows import NumbersOf, Paired, Rows, cells, fresh_order
 from jali.core.spill import Written
@@ -23,7 +23,7 @@ from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute
 from jali.principles.base import Principle
 from jali.principles.counts import Counts
 from jali.releases.base import Bound, Manifest, Reading
-from jali.releases.column import Published, restored, whole_numbers
+from jali.releases.column import Published, restored
 from jali.releases.linked.linked import (
     Assignment,
     Linked,
@@ -319,9 +319,7 @@ class Buckets(Linked):
         del read  # which may have a number for every row
         entries = Members.of(tables["buckets"], number, as_rows=True)
         hidden = [restored(f, entries.shown[f["name"]]) for f in told if f["role"] == "sensitive"]
-        values = tuple(column.with_codes(entries.each(column.held)) for column in hidden)
-        people = narrowed(entries.each(whole_numbers(entries.shown[count])))
-        contents = Contents(columns, pairs, values, Runs.of(entries.link), people, weight, (number, count, weights))
+        contents = Contents(columns, pairs, *entries.entries(hidden, count), weight, (number, count, weights))
         del entries
         contents.require_fit(alike=alike)
         if (facts.counts["rows"], facts.counts["groups"]) != (pairs.order.rows, contents.buckets):

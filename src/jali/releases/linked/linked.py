@@ -365,6 +365,16 @@ class Members(NamedTuple):
             raise ValueError("the table has no numbers")
         return self.numbers - 1
 
+    def entries(
+        self, hidden: Sequence[Published], count: str
+    ) -> tuple[tuple[Published, ...], Runs, NDArray[np.integer]]:  # fmt: skip
+        """Of each record its sensitive values, its number, and how many people it stands for, by the column `count`."""
+        people = whole_numbers(self.shown[count])
+        if self.numbers is None or bool((people < 1).any()):
+            raise ValueError("an entry has no number, or no people")
+        values = tuple(column.with_codes(self.each(narrowed(column.held))) for column in hidden)
+        return values, Runs.of(self.numbers, begin=1), self.each(narrowed(people))
+
     @property
     def in_order(self) -> bool:
         """Whether somebody may ask for the rows; else only promises are judged."""

@@ -15,7 +15,6 @@ from jali.core.arrays import (
     Runs,
     SumsByKey,
     counted,
-    narrowed,
     portions,
     runs_of,
     starts,
@@ -26,7 +25,7 @@ from jali.core.sketch import COLOURS
 from jali.errors import InputError
 from jali.estimates.link_join import TABLED
 from jali.principles.counts import Counts
-from jali.releases.column import Published, restored, whole_numbers
+from jali.releases.column import Published, restored
 from jali.releases.linked.linked import Members, counts_of, paired, require_once, values_of, weight_of
 
 if TYPE_CHECKING:
@@ -186,9 +185,7 @@ def contents_of(tables: Mapping[str, Rows], columns: Sequence[Mapping[str, Any]]
     hidden = [restored(facts, batches.shown[facts["name"]]) for facts in told["batches"]]
     if all(column.judged is None for column in hidden):
         raise ValueError("the batches have no sensitive column")
-    values = tuple(column.with_codes(batches.each(column.held)) for column in hidden)
-    people = narrowed(batches.each(whole_numbers(batches.shown[count])))
-    return Contents(tuple(groups), values, Runs.of(batches.link), people, weight, (number, count, weights))
+    return Contents(tuple(groups), *batches.entries(hidden, count), weight, (number, count, weights))
 
 
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:

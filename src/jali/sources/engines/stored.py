@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from jali.core.files import built_file, require_space
-from jali.core.formats import csv_lines, joined_lines
-from jali.core.rows import Rows, bytes_of
+from jali.core.formats import bytes_of, csv_lines, joined_lines
+from jali.core.rows import Rows
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, in_order, quoted, rows_of
 from jali.sources.engines.databases import ARROW, Database, Kind, Names, of_table
