@@ -350,8 +350,8 @@ class LargeTable(Table):
         """What is said of a method that needs every distinct combination, and what can be done `instead`."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
         do = 'give more memory, e.g. memory = "16GB", or name fewer columns'
-        do = f"{instead}, or {do}" if instead else f"{do}; generalize and partition need less"
-        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=do)
+        what = f"{what} needs every distinct combination at once, and {beyond}"
+        return InputError(what, do=f"{instead}, or {do}" if instead else do)
 
     @cached_property
     def frequencies(self) -> Frequencies:

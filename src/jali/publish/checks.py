@@ -74,7 +74,7 @@ def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str
 def require_table(asked_by: str, given: object, *, large: bool = False) -> None:
     """Raise InputError for anything but a jali table; for one beyond memory, unless the method is made for `large`."""
     if isinstance(given, LargeTable) and not large:
-        raise given.refused(asked_by)
+        raise given.refused(asked_by, "use generalize or partition")
     if not isinstance(given, Table):
         raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
 

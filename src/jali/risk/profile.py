@@ -14,6 +14,7 @@ from jali.core.files import put_content
 from jali.core.text import Html, Section, aligned, bullets, document, element, html_table, joined, listed, percent
 from jali.encoding import values as v
 from jali.encoding.identifiers import is_of_several
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest_hidden, path_of
 from jali.releases.store import within_release
@@ -155,6 +156,8 @@ def profile(
     `types` are the kinds of columns, `reading` says how a file is written, both as in `jali.read`; `show_values` adds
     frequent values of each column. Figures count people, and a missing value as a value.
     """
+    if isinstance(source, LargeTable):
+        raise source.refused("profile")
     if isinstance(source, Table):
         found = Whole(source, {})
     else:

@@ -195,7 +195,8 @@ def _as_counted(found: Combinations, same: Mapping[str, int], names: Sequence[st
 
 
 def _too_many_values(name: str) -> InputError:
-    return InputError(f'column "{name}" alone has more values than memory holds', do=MORE)
+    do = "leave it out, or give more memory"
+    return InputError(f'column "{name}" alone has more values than memory holds', do=do)
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
