@@ -83,7 +83,7 @@ def room_of(memory: int, columns: int) -> int:
 
 @dataclass(frozen=True)
 class Cut:
-    """Rows divided by the node of a recoded column: below the first bound, below the next, …, and the rest."""
+    """Rows divided into groups by the node of a column: below the first bound, below the next, …, and the rest."""
 
     column: str
     bounds: tuple[int, ...]  # ascending
@@ -95,7 +95,7 @@ class Cut:
         return {self.column}.union(*(part.columns for part in self.parts if isinstance(part, Cut)))
 
     def planted(self, part: Cut | int) -> Cut:
-        """The same with another part in the place of group 0, and all other groups left out."""
+        """This cut with `part` in the place of group 0; rows of all other groups are not counted."""
 
         def instead(own: Cut | int) -> Cut | int:
             return own.planted(part) if isinstance(own, Cut) else part if own == 0 else -1
@@ -104,7 +104,7 @@ class Cut:
 
 
 Box = Cut | None
-"""Some of the rows: those of group 0; None: all of them."""
+"""Some of the rows: group 0 of a cut; None is all of them."""
 
 
 def _balanced(column: str, bounds: Sequence[int], first: int = 0) -> Cut | int:
@@ -125,7 +125,7 @@ def _between(column: str, edges: Sequence[int | None]) -> Cut:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """How many combinations have how many rows: all that is known of combinations that stay where they are."""
+    """How many combinations have a certain number of rows; the combinations themselves stay with the engine."""
 
     group: Ints  # (entries,) 0 where rows are not divided
     size: Ints  # (entries,) rows of a combination
@@ -133,7 +133,7 @@ class Sizes:
 
 
 class TooManyError(Exception):
-    """More combinations than were asked for."""
+    """There are more combinations than the caller can take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +163,11 @@ class Elsewhere(Protocol):
     def each(
         self, work: Callable[[Counted], T], nodes: Mapping[str, Ints], *, of: Sequence[str], within: Cut
     ) -> Sequence[T] | None:
-        """What `work` makes of each group, in any order, where the engine has workers that do it; None where not."""
+        """The results of `work` for each group, in any order; None where the engine has no workers that can do it."""
 
 
 class Nobody:
-    """Who is asked in a worker of an engine, which has the rows of a group and no others."""
+    """Stands for the engine in its own workers, each of which has the rows of one group and may ask for no others."""
 
     def _refuse(self, *given: Any, **named: Any) -> NoReturn:
         raise AssertionError("a worker asks for no rows")
@@ -242,15 +242,15 @@ class LargeTable(Table):
         return tuple(column for column in self.columns if column.role in ("other", "identifier"))
 
     def without_others(self) -> LargeTable:
-        """The same without these columns."""
+        """The table without the columns that are published as they are."""
         return replace(self, columns=tuple(c for c in self.columns if c.role in ("quasi", "sensitive")))
 
     # -- rows that come in portions ---------------------------------------------------------------------------
 
     def boxes(self, nodes: Mapping[str, Ints], by: Sequence[str], within: Box = None) -> Iterator[tuple[Box, bool]]:
-        """All rows, or those within a box, in boxes by the nodes of columns; whether the combinations of each fit.
+        """The rows of a box divided into boxes by the nodes of the columns `by`, each with whether it fits.
 
-        Those of a box that has several nodes in one of these columns always fit.
+        One does not fit only where it has a single node in each of these columns.
         """
         widest = sorted(by, key=lambda name: -len(np.unique(nodes[name])))
         yield from self._boxes(nodes, widest, within, int(self.elsewhere.sizes(nodes, within=within).many.sum()))
@@ -347,7 +347,7 @@ class LargeTable(Table):
         return column.values.filter(pa.array(column.present)).drop_null(), self.rows - missing
 
     def refused(self, what: str, instead: str = "") -> InputError:
-        """What is said of a method that needs every distinct combination, and what can be done `instead`."""
+        """The error for a method that needs every distinct combination; `instead` says what else can be done."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
         do = 'give more memory, e.g. memory = "16GB", or name fewer columns'
         what = f"{what} needs every distinct combination at once, and {beyond}"
@@ -355,7 +355,7 @@ class LargeTable(Table):
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """Nothing that could be held."""
+        """Never held: InputError."""
         self._refuse("this")
 
     def _refuse(self, *given: Any, **named: Any) -> NoReturn:

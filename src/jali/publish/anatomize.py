@@ -235,7 +235,7 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
 
 
 class _Beyond(NamedTuple):
-    """A table beyond memory, and what is asked of its buckets."""
+    """A request for buckets of a table beyond memory."""
 
     large: LargeTable
     required: tuple[Principle, ...]

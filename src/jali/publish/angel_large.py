@@ -121,11 +121,11 @@ class Cut(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """People by buckets, sensitive values and, where it is known, batch."""
+    """How many people are in which bucket of each table, with which sensitive values and in which batch."""
 
     table: Table  # a record for each combination of buckets and sensitive values
     buckets: list[Ints]  # (records,) of each table
-    seating: Seating | None
+    seating: Seating | None  # None until batches are formed
 
 
 class Beyond:
@@ -139,12 +139,12 @@ class Beyond:
         self.wanted, self.step, self.alike = wanted, step, (KAnonymity(how.k),)
         self.blind = replace(table, columns=table.quasi)
 
-    def release(self, told: Mapping[str, Any]) -> Angel:
-        """The release; its manifest says what was compared, and what is `told`."""
+    def release(self, facts: Mapping[str, Any]) -> Angel:
+        """The release; its manifest says what was compared, and also `facts`."""
         found = self._seated() if self.how.blind else self._best()
         several = any(len(ways) > 1 for ways in self.ways)
         tried = {"tried": {name: list(ways) for name, ways in self.ways._asdict().items()}} if several else {}
-        method = method_of(found, self.how) | {"joint_k": False} | tried | dict(told)
+        method = method_of(found, self.how) | {"joint_k": False} | tried | dict(facts)
         drafts, principles = (found.data, *found.beside), promised(self.required, self.how.k)
         return of_drafts(found.assigned, drafts, principles, method, kl=found.kl, pieces=self.pieces)
 
@@ -165,7 +165,7 @@ class Beyond:
             yield table.made([with_codes(c, found.nodes[c.name]) for c in table.columns], found.rows, None)
 
     def _tallied(self, parts: Iterable[tuple[Listed, Ints | None]]) -> Tally:
-        """What is kept of rows, given with their batches or without."""
+        """What a release shows of these rows, which come with their batches or, as None, without."""
         names, kept = [column.name for column in self.table.sensitive], list[list[NDArray[np.integer]]]()
         for some, batch in parts:
             first = 0 if batch is None else int(batch.min())
@@ -188,7 +188,7 @@ class Beyond:
     # -- buckets -------------------------------------------------------------------------------------------------
 
     def _cut(self, principles: tuple[Principle, ...], way: str) -> Cut:
-        """Buckets that keep these promises; where sizes alone are asked, no sensitive value is there to be read."""
+        """Buckets that keep these promises; where sizes alone decide, the trunk has no sensitive column to read."""
         sizes = self.how.blind or (way == "partition" and principles == self.alike)
         trunk = self._trunk(self.blind if sizes else self.table, principles, way)
         branches = trunk.grow()
@@ -318,7 +318,7 @@ class Beyond:
         return tally._replace(seating=seating)
 
     def _of(self, way: str, cut: Cut, tally: Tally) -> Found:
-        """The release of these batches and buckets, before it is made."""
+        """These batches and buckets as a draft of the release, with their KL-divergence."""
         assert tally.seating is not None
         assigned = Seated(tally.table, tally.seating, None, None)
         own, *others = (bucket.astype(np.int32) for bucket in tally.buckets)

@@ -323,7 +323,7 @@ def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, 
 
 
 def _seated(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
-    """The same for a table that lists everybody."""
+    """Batches as `seated_at_random` forms them, of a table that lists everybody."""
     orders = Orders(fresh_order(table.records), open_order(table.records))
     return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 

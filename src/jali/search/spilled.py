@@ -55,7 +55,7 @@ Leaves = Iterable[tuple[Entries, Ints]]
 
 
 def kind_of(columns: Sequence[Column], labels: Sequence[int]) -> np.dtype[Any]:
-    """The type of an entry, where there are so many numbers of each label."""
+    """The type of an entry; `labels` says how many numbers each label has."""
     codes = [(f"c{at}", smallest(len(c.values))) for at, c in enumerate(columns)]
     return np.dtype([*codes, *((f"l{at}", smallest(many)) for at, many in enumerate(labels))])
 
@@ -141,7 +141,7 @@ Parts = list[Part]  # of a bucket, or of a node in the order of ties
 
 
 class Buckets:
-    """Entries of a file by the number of a bucket; of each bucket in the order in which they came."""
+    """Entries of a file, sorted into buckets; within a bucket they keep the order in which they came."""
 
     def __init__(self, spill: Spill, many: int) -> None:
         self.spill = spill
@@ -172,7 +172,7 @@ class Filed:
         self.done = 0
 
     def require_space(self, times: int) -> None:
-        """Raise InputError where the disk has no room for everybody, so many times."""
+        """Raise InputError where the disk has no room for the entries of everybody, `times` over."""
         require_space(Path(tempfile.gettempdir()), times * self.table.rows * self.kind.itemsize)
 
     def codes(self, entries: Entries) -> dict[str, NDArray[np.integer]]:
@@ -211,12 +211,12 @@ class Filed:
         return ((entries, np.zeros(len(entries), dtype=np.int64)) for entries in self.read(node))
 
     def kept(self, leaves: Iterable[Leaves]) -> Grown:
-        """What is kept of these groups."""
+        """What is kept of the groups that leaves are, to publish them."""
         finished = self.trunk.finished
         return self.trunk.grown([joined([finished(self.codes(own), at, None) for own, at in some]) for some in leaves])
 
     def ended(self, many: int) -> None:
-        """Say that so many people more are in groups."""
+        """Report progress: this many more people are in their final groups."""
         self.done += many
         self.trunk.on_step(self.done, self.table.rows)
 
@@ -247,7 +247,7 @@ class Halving(Filed):
     # -- who is drawn into which sample, and the order of ties ------------------------------------------------------
 
     def turned(self, everybody: Iterable[Listed]) -> Iterator[tuple[Parts, int]]:
-        """The people of each sample in a random order, and how often they may be halved."""
+        """The people of each sample in the order of ties, and how often a sample may be halved."""
         digits = np.array([self._digits(int(sample.histogram.sum())) for sample in self.samples])
         first = starts(1 << digits)
         with Spill(self.kind) as place:
@@ -261,7 +261,7 @@ class Halving(Filed):
                     yield [turned.put(each[self.bits.turn_of(len(each))]) for each in buckets], own.depth
 
     def _digits(self, many: int) -> int:
-        """The bits that divide people into buckets that fit."""
+        """How many random bits divide this many people into buckets that fit."""
         return (max(many - 1, 0) // self.room).bit_length()
 
     def _drawn(self, listed: Iterable[Listed]) -> Iterator[tuple[Ints, Entries]]:
@@ -292,7 +292,7 @@ class Halving(Filed):
     # -- the tree of a sample ---------------------------------------------------------------------------------------
 
     def _halved(self, nodes: list[Parts], left: int) -> Iterator[Leaves]:
-        """The groups of these nodes, of one size, which may be halved so often."""
+        """The groups of these nodes, which have the same size and may be halved `left` more times."""
         following: list[Parts] = []
         with Spill(self.kind) as below:
             for node in nodes:
@@ -328,7 +328,10 @@ class Halving(Filed):
         return [[part for parts in halves.parts[half::2] for part in parts] for half in (0, 1)]
 
     def _column(self, node: Parts, many: int) -> tuple[str, Ints, int, int] | None:
-        """The column that a node is cut along, the place of each of its codes, the median, and who of it goes down."""
+        """The column to cut a node by, the place of each of its codes, the median, and how many with it go down.
+
+        None where all people of the node have the same quasi-identifiers.
+        """
         names = [column.name for column in self.table.quasi]
         places = [self.trunk.places[name] for name in names]
         people = [np.zeros(len(place), dtype=np.int64) for place in places]

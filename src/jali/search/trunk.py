@@ -177,7 +177,7 @@ class Trunk:
             yield after
 
     def refused(self, what: str) -> InputError:
-        """What is said of something that does not fit."""
+        """The error for `what` does not fit into memory."""
         return InputError(f"{what} takes more than memory holds", do=MORE)
 
     def _histograms(self, branches: list[Branch]) -> Histograms:
@@ -202,7 +202,7 @@ class Trunk:
         return self._portions(sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))))
 
     def in_order(self, columns: Sequence[Column]) -> list[Branch]:
-        """The same, so that parts follow each other in the order of the codes of all columns, which are given."""
+        """The same parts, cut so that they follow each other in the order of the codes of `columns`, which are all."""
         self.nodes = {column.name: np.arange(len(column.values)) for column in columns}
         self._portions(columns)
         return [*self.root.leaves()]
@@ -302,18 +302,18 @@ class Trunk:
             yield from made
 
     def _posted(self) -> Trunk:
-        """The same for a worker of the engine, which asks nobody and tells nobody."""
+        """This trunk as a worker of the engine gets it: it asks the engine nothing and reports no progress."""
         posted = copy(self)
         posted.table, posted.ends = replace(self.table, elsewhere=Nobody()), dict(self.ends)
         del posted.on_step
         return posted
 
     def _worked(self, found: Counted) -> Ended:
-        """A branch whose combinations were counted, cut to the end."""
+        """A branch cut to the end by a worker of the engine, from its counted combinations."""
         return self._cut_piece(self._piece(found, self.table.columns, slice(0, len(found.rows))), 1)
 
     def _cut_piece(self, piece: Table, threads: int | None) -> Ended:
-        """A piece cut to the end."""
+        """The groups of a piece, and what is kept of them."""
         f, (group, checked) = piece.frequencies, self.cut_of(piece, threads)
         first = f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
         codes = {column.name: column.codes for column in piece.columns}
@@ -334,7 +334,7 @@ class Trunk:
         return group, checked
 
     def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
-        """What is kept of rows, given by the codes of each column, whose groups were found."""
+        """What is kept of rows whose groups are found; `codes` are by column, and `group` is that of each row."""
         members = []
         for column in self.table.quasi:
             order = self.ends.get(column.name)

@@ -130,7 +130,7 @@ class Asked:
     opening: Opening
     keys: Mapping[str, Keys] | None  # None: columns hold codes
     rows: int
-    _one: RLock = field(default_factory=RLock)  # whoever asks; an engine hears one question at a time
+    _one: RLock = field(default_factory=RLock)  # an engine answers one question at a time
 
     def count(
         self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
@@ -246,7 +246,7 @@ def large_table(
 def _condensed(
     engine: Engine, opening: Opening, keys: Mapping[str, Keys], columns: Sequence[Column], memory: int
 ) -> tuple[Asked, tuple[str, ...]]:
-    """What answers questions about the table: a copy of its combinations, else the engine itself; and what to say.
+    """A copy of the table's combinations, or the engine itself where no copy can be kept; and notes for the holder.
 
     The copy is that of one moment, and is gone when nobody has the table any more.
     """
@@ -267,7 +267,7 @@ def _condensed(
 
 
 def _lasting(copy: AbstractContextManager[Engine], rows: int) -> Asked:
-    """What asks a copy, which is gone when nobody asks any more."""
+    """A copy as a table's engine; it is removed together with the last table that asks it."""
     with ExitStack() as stack:
         engine = stack.enter_context(copy)
         asked = Asked(lambda: _asked(engine), None, rows)
@@ -342,7 +342,7 @@ def bounded(table: Table, memory: int) -> Table:
 
 
 def _has_more(table: Table, room: int) -> bool:
-    """Whether a table has more distinct rows than that."""
+    """Whether a table has more than `room` distinct rows."""
     if table.records <= room:
         return False
     tally = Tally(len(table.columns))

@@ -73,7 +73,7 @@ class Assigned:
         )  # fmt: skip
 
     def renumbered(self, number: Ints) -> Assigned:
-        """The same with other numbers of the batches."""
+        """This assignment with the batches numbered anew."""
         return replace(self, batch=number[self.batch], of_record=number[self.of_record])
 
     def assignment(self) -> Assignment:

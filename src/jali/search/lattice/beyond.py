@@ -119,9 +119,9 @@ def bases(table: LargeTable, top: Lattice, budget: int) -> Iterator[Table | Leve
 
 
 def _covered(bounds: _Bounds, low: Levels, high: Levels, cells: int | None = None) -> Iterator[Table | Levels]:
-    """The same for the nodes between two: none where even the highest is ruled out, else at the lowest if that fits.
+    """The bases of the nodes from `low` to `high`: none where `high` is ruled out, else the table at `low` if it fits.
 
-    Where it does not, the nodes are divided by the level of a column. `cells` is how many combinations the lowest has,
+    Where it does not fit, the nodes are divided by the level of a column. `cells` is how many combinations `low` has,
     where that is known.
     """
     if not bounds.may_hold(high):
@@ -156,7 +156,7 @@ def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
 
 
 class _Bounds:
-    """Says of nodes whether they or nodes below may hold: from counts that are held, else by asking the engine."""
+    """Tells whether a node, or a node below it, may keep the promises: from counts at hand, else from the engine."""
 
     def __init__(self, table: LargeTable, top: Lattice, budget: int) -> None:
         self.table, self.top, self.principles, self.budget = table, top.roller, top.principles, budget
@@ -201,7 +201,7 @@ class _Bounds:
         return rows_lost(self.tell, roller.counts(roller.roll(roller.bottom, node))) <= self.budget
 
     def division(self, low: Levels, high: Levels, needed: float) -> tuple[int, int]:
-        """The column whose next level makes combinations fewest, and its level that makes them so many times fewer.
+        """The column whose next level makes combinations fewest, and the level at which they are `needed` times fewer.
 
         How many times is guessed from the entropy of the levels. Below that level such a column is soon ruled out.
         """

@@ -83,7 +83,10 @@ class Database(ABC):
 
     @abstractmethod
     def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
-        """Values and nodes as a table `value`, `node`, and its parameters; so many others stand before them."""
+        """The values and nodes of a recoding as a table `value`, `node`, and its parameters.
+
+        `at` numbers the recodings of a question; `before` is how many parameters stand before these.
+        """
 
     @abstractmethod
     def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
