@@ -180,6 +180,19 @@ class Section(NamedTuple):
     bucket: Ints  # (combinations,)
 
 
+def _parts_of(box: Box, large: LargeTable, nodes: Mapping[str, Ints], others: Sequence[str]) -> Iterator[Box]:
+    """A box whose people have the same quasi-identifiers and are too many for one portion, divided by other columns."""
+    return (part for part, _ in large.boxes(nodes, others, box))
+
+
+def _labels_of(
+    several: Sequence[Mapping[str, Ints]], labels: Mapping[str, NDArray[np.int32]], names: Sequence[str]
+) -> list[NDArray[np.int32]]:
+    """The labels of several lists of codes, one list after the other, by column."""
+    none = [np.zeros(0, dtype=np.int32)]
+    return [np.concatenate(none + [labels[name][codes[name]] for codes in several]) for name in names]
+
+
 class BucketedRows:
     """The individuals of buckets that never divide people with the same quasi-identifiers, section by section."""
 
@@ -203,9 +216,8 @@ class BucketedRows:
         widths = [int(own.max()) + 1 for own in self.places]
         for section in self.sections():
             for box, fits in self.large.boxes(self.nodes, self.quasi, section.within):
-                apart = self.large.boxes(self.nodes, self.others, box)
-                for some in (box,) if fits else (each for each, _ in apart):
-                    codes, rows = self._counted(some, [*self.nodes])
+                for part in (box,) if fits else _parts_of(box, self.large, self.nodes, self.others):
+                    codes, rows = self._counted(part, [*self.nodes])
                     asked = [own[codes[name]] for name, own in zip(self.quasi, self.places, strict=True)]
                     at = found_among(section.known, asked, widths, len(section.bucket) + len(rows))
                     if bool((at < 0).any()):
@@ -227,8 +239,7 @@ class BucketedRows:
             for box, fits in self.large.boxes(self.nodes, self.quasi, section.within)
             if not fits
         ]
-        none = [np.zeros(0, dtype=np.int32)]
-        split = [np.concatenate(none + [labels[name][own[name]] for own in several]) for name in self.quasi]
+        split = _labels_of(several, labels, self.quasi)
         return Unheld(tuple(shown), names, portions, self.large.room, split)
 
     def divergence(self, entries: Runs, people: NDArray[np.integer]) -> float:
@@ -295,9 +306,8 @@ class DealtRows:
         own = [*self.names["quasi"], *self.names["sensitive"], *(self.names["other"] if other else [])]
         for box, fits in self.boxes:
             whole = fits or not other
-            apart = self.large.boxes(self.nodes, self.names["other"], box)
-            for some in (box,) if whole else (each for each, _ in apart):
-                found = self.large.elsewhere.count(self.nodes, of=own, within=some)
+            for part in (box,) if whole else _parts_of(box, self.large, self.nodes, self.names["other"]):
+                found = self.large.elsewhere.count(self.nodes, of=own, within=part)
                 joint = self._joint(found)
                 order, total = np.argsort(joint, kind="stable"), counted(joint, found.rows, len(taken))
                 member = np.repeat(order.astype(np.int32), found.rows[order])
@@ -334,8 +344,7 @@ class DealtRows:
         """The quasi-identifiers of people who are too many for one portion."""
         names = self.names["quasi"]
         several = [self.large.elsewhere.count(self.nodes, of=names, within=box) for box, fits in self.boxes if not fits]
-        none = [np.zeros(0, dtype=np.int32)]
-        return [np.concatenate(none + [labels[name][each.nodes[name]] for each in several]) for name in names]
+        return _labels_of([found.nodes for found in several], labels, names)
 
     def divergence(self, entries: Runs, value: NDArray[np.integer], people: NDArray[np.integer]) -> float:
         """The KL-divergence of the buckets; each entry has a joint value and people. See `holder.divergence`.
