@@ -41,8 +41,8 @@ def memory_of(given: str | int | None) -> int:
         return installed() // 2
     if isinstance(given, int) and not isinstance(given, bool) and given > 0:
         return given
-    found = _SIZE.fullmatch(given) if isinstance(given, str) else None
-    size = 0 if found is None else int(float(found[1]) * _UNITS[found[2].upper()])
+    match = _SIZE.fullmatch(given) if isinstance(given, str) else None
+    size = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if size < 1:
         do = 'write memory = "4GB", "512MB" or a number of bytes'
         raise InputError("memory is no size", got=repr(told(given)), do=do)
@@ -51,17 +51,17 @@ def memory_of(given: str | int | None) -> int:
 
 def installed(limits: tuple[str, ...] = _LIMITS) -> int:
     """The memory of the machine, or of the container that this process runs in, in bytes."""
-    found = []
+    sizes = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for place in limits:
         try:
             text = Path(place).read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             continue
         if text.isdigit() and int(text) > 0:
-            found.append(int(text))
-    return min((each for each in found if each > 0), default=SOMETHING)
+            sizes.append(int(text))
+    return min((size for size in sizes if size > 0), default=SOMETHING)
 
 
 def shown(size: int) -> str:
@@ -143,6 +143,11 @@ class Counted:
     nodes: Mapping[str, Ints]  # (records,) of each column that was asked for
     rows: Ints  # (records,)
     group: Ints | None = None  # (records,) where rows were divided
+
+    @property
+    def groups(self) -> Ints:
+        """The group of each record: (records,), all 0 where rows were not divided."""
+        return np.zeros(len(self.rows), dtype=np.int64) if self.group is None else self.group
 
 
 class Elsewhere(Protocol):
@@ -262,13 +267,13 @@ class LargeTable(Table):
             yield box, True
             return
         for name in by:
-            found = self.elsewhere.count(nodes, of=[name], within=box)
-            if len(found.rows) > 1:
+            values = self.elsewhere.count(nodes, of=[name], within=box)
+            if len(values.rows) > 1:
                 break
         else:
             yield box, False
             return
-        bounds = _bounds(found.nodes[name], found.rows, many / self.room)
+        bounds = _bounds(values.nodes[name], values.rows, many / self.room)
         cut = _balanced(name, bounds)
         assert isinstance(cut, Cut)  # the first and the last node are apart
         sizes = self.elsewhere.sizes(nodes, within=cut if box is None else box.planted(cut))
@@ -309,11 +314,7 @@ class LargeTable(Table):
 
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
-        given: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
-        }
-        return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **given)
+        return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **about(self))
 
     @cached_property
     def entropy(self) -> float:
@@ -373,6 +374,12 @@ def with_codes(column: Column, codes: NDArray[np.integer]) -> Column:
     return replace(column, codes=codes.astype(smallest), value_rows=known)
 
 
+def about(table: Table) -> dict[str, Any]:
+    """What a table knows of itself besides its rows, as its parts and its copy beyond memory know it too."""
+    names = ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
+    return {name: getattr(table, name) for name in names}
+
+
 def pieces_of(table: Table) -> Iterable[Table]:
     """A table in pieces that fit, no cell of its columns in two of them: itself where all of it fits."""
     return table.pieces() if isinstance(table, LargeTable) else (table,)
@@ -392,12 +399,12 @@ def _bounds(nodes: Ints, rows: Ints, needed: float) -> list[int]:
 
 def neighbours(many: Sequence[int], room: int) -> list[tuple[int, int]]:
     """Neighbouring parts put together as long as they fit: the first and the last of each."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     held = 0
-    for at, own in enumerate(many):
-        if found and held + own <= room:
-            found[-1], held = (found[-1][0], at), held + own
+    for at, size in enumerate(many):
+        if runs and held + size <= room:
+            runs[-1], held = (runs[-1][0], at), held + size
         else:
-            found.append((at, at))
-            held = own
-    return found
+            runs.append((at, at))
+            held = size
+    return runs

@@ -221,6 +221,15 @@ class Filed:
         self.trunk.on_step(self.done, self.table.rows)
 
 
+class Median(NamedTuple):
+    """How a node is halved: between places of a column, and within the place of the median by who comes first."""
+
+    column: str
+    place: Ints  # (codes,) the place of each code of the column
+    middle: int  # the place of the median
+    first: int  # how many people of that place go to the lower half
+
+
 class Halving(Filed):
     """The equal halves of one table beyond memory."""
 
@@ -310,28 +319,25 @@ class Halving(Filed):
     def _cut(self, node: Parts, many: int, below: Spill) -> list[Parts] | None:
         """The halves of a node; None where they break a promise, or all people have one combination."""
         self.trunk.checked += 1
-        found = self._column(node, many)
-        if found is None:
+        median = self._median(node, many)
+        if median is None:
             return None
-        name, place, middle, equal = found
-        halves = Buckets(below, 2 * len(place) if self.sorting else 2)  # of each place both halves
+        left = median.first
+        halves = Buckets(below, 2 * len(median.place) if self.sorting else 2)  # of each place both halves
         people = np.zeros((2, len(self.histogram)), dtype=np.int64)
         for entries in self.read(node):
-            key, value = place[self.codes(entries)[name]], self.values(entries)
-            upper = key >= middle
-            tied = np.flatnonzero(key == middle)[:equal]
-            upper[tied], equal = False, equal - len(tied)
-            halves.add(entries, upper + (2 * key if self.sorting else np.int64(0)))
+            place, value = median.place[self.codes(entries)[median.column]], self.values(entries)
+            upper = place >= median.middle
+            first = np.flatnonzero(place == median.middle)[:left]
+            upper[first], left = False, left - len(first)
+            halves.add(entries, upper + (2 * place if self.sorting else np.int64(0)))
             people += np.bincount(value + len(self.histogram) * upper, minlength=people.size).reshape(people.shape)
         if not all_hold(people, self.trunk.principles, self.trunk.whole):
             return None
         return [[part for parts in halves.parts[half::2] for part in parts] for half in (0, 1)]
 
-    def _column(self, node: Parts, many: int) -> tuple[str, Ints, int, int] | None:
-        """The column to cut a node by, the place of each of its codes, the median, and how many with it go down.
-
-        None where all people of the node have the same quasi-identifiers.
-        """
+    def _median(self, node: Parts, many: int) -> Median | None:
+        """The column to halve a node by, and its median; None where all people have the same quasi-identifiers."""
         names = [column.name for column in self.table.quasi]
         places = [self.trunk.places[name] for name in names]
         people = [np.zeros(len(place), dtype=np.int64) for place in places]
@@ -339,15 +345,16 @@ class Halving(Filed):
             codes = self.codes(entries)
             for a, place in enumerate(places):
                 people[a] += np.bincount(place[codes[names[a]]], minlength=len(place))
-        best, found = -1, None
-        for a, own in enumerate(people):
-            upto, there = np.cumsum(own), np.flatnonzero(own)
+        best, median = -1, None
+        for a, of_place in enumerate(people):
+            upto, there = np.cumsum(of_place), np.flatnonzero(of_place)
             last, first = np.searchsorted(upto, [many // 2, many // 2 + 1])
             ends = [np.array([each]) for each in (there[0], last, first, there[-1])]
             gain = int(gains_of(self.columns, a, self.by, ends)[0])
             if gain > best:
-                best, found = gain, (names[a], places[a], int(last), many // 2 - int(upto[last] - own[last]))
-        return found
+                first_half = many // 2 - int(upto[last] - of_place[last])
+                best, median = gain, Median(names[a], places[a], int(last), first_half)
+        return median
 
     def _finished(self, node: Parts, depth: int) -> Leaves:
         """The groups of a node that fits."""

@@ -185,10 +185,11 @@ class Trunk:
         within, names = self.root.within(branches), [column.name for column in self.table.sensitive]
         found = []
         for column in self.table.quasi:
-            own = self.table.elsewhere.count(self.nodes, of=[column.name, *names], within=within, most=self.table.room)
-            group = np.zeros(len(own.rows), dtype=np.int64) if own.group is None else own.group
-            value = self.joint([own.nodes[name] for name in names], len(own.rows))
-            found.append((group, own.nodes[column.name], value, own.rows))
+            cells = self.table.elsewhere.count(
+                self.nodes, of=[column.name, *names], within=within, most=self.table.room
+            )  # fmt: skip
+            value = self.joint([cells.nodes[name] for name in names], len(cells.rows))
+            found.append((cells.groups, cells.nodes[column.name], value, cells.rows))
         columns = columns_of(self.table, self.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
         return Histograms(columns, found, self.whole, self.principles, split=self.split, similarity=self.similarity)
 
@@ -222,13 +223,12 @@ class Trunk:
 
     def _portioned(self, branches: Sequence[Branch], name: str) -> list[Branch]:
         """These branches cut between values of a column, so that each part fits or has one value of it."""
-        found = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
-        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
-        made: list[Branch] = []
+        values = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
+        group, made = values.groups, list[Branch]()
         for number, branch in enumerate(branches):
-            own = group == number
+            here = group == number
             sizes, begin = [0], []
-            for place, rows in zip(found.nodes[name][own].tolist(), found.rows[own].tolist(), strict=True):
+            for place, rows in zip(values.nodes[name][here].tolist(), values.rows[here].tolist(), strict=True):
                 if sizes[-1] and sizes[-1] + rows > self.table.room:
                     sizes.append(0)
                     begin.append(place)
@@ -254,8 +254,7 @@ class Trunk:
     def _fetched(self, branches: Sequence[Branch], columns: Sequence[Column]) -> Iterator[Table]:
         names = [column.name for column in columns]
         found = self.table.elsewhere.count(self.nodes, of=names, within=self.root.within(branches))
-        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
-        edges = np.searchsorted(group, np.arange(len(branches) + 1))
+        edges = np.searchsorted(found.groups, np.arange(len(branches) + 1))
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             yield self._piece(found, columns, slice(low, high))
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Ints, combine, counted, steps
-from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, room_of
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, about, room_of
 from jali.encoding.table import Column, Table
 from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
@@ -222,8 +222,7 @@ def large_table(
             raise _too_many_values(name) from None
         column = encoder.column(name, {name: found.table[name]}, found.rows)
         keys[name] = Keys.of(found, column)
-        rows = counted(column.codes, found.rows, len(column.values))
-        made[name] = replace(column, codes=column.codes[:0], value_rows=rows)
+        made[name] = _by_value(column, found.rows)
     columns = tuple(made[name] for name in known if name in made)
     elsewhere, notes = _condensed(engine, opening, keys, columns, memory)
     return LargeTable(
@@ -336,9 +335,7 @@ def bounded(table: Table, memory: int) -> Table:
     except NoRoomError as problem:
         note = f"all rows are held, more than memory allows, since no copy of their combinations can be kept: {problem}"
         return replace(table, notes=(*table.notes, note))
-    given = ("origin", "domain", "unnamed", "incomplete", "dropped", "allowed", "notes")
-    told: Any = {name: getattr(table, name) for name in given}
-    return LargeTable(columns=tuple(made), records=0, elsewhere=elsewhere, memory=memory, **told)
+    return LargeTable(columns=tuple(made), records=0, elsewhere=elsewhere, memory=memory, **about(table))
 
 
 def _has_more(table: Table, room: int) -> bool:
