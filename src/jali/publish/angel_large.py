@@ -253,7 +253,7 @@ class Beyond:
         return lowest
 
     def _batched(self, way: str, cuts: Sequence[Cut]) -> Iterator[tuple[Cut, Tally]]:
-        """Batches of this way beside each of these buckets; of several ways, one that cannot be done is left out."""
+        """Batches formed in this way, with each of these buckets; of several ways one that fails is left out."""
         if way == "partition":
             trunk = self._trunk(self.table, self.required, way)
             branches = trunk.grow()

@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What is kept of a part of the table whose groups were found."""
+    """A part of the table whose groups are found, as far as they are published."""
 
     groups: int
     members: tuple[Kept, ...]  # of each quasi-identifier

@@ -133,7 +133,7 @@ class Part(NamedTuple):
     many: int
 
     def read(self) -> Entries:
-        """What was written."""
+        """The entries of this part, from the file."""
         return self.spill.get(self.begin, self.many)
 
 
