@@ -156,8 +156,6 @@ def profile(
     `types` are the kinds of columns, `reading` says how a file is written, both as in `jali.read`; `show_values` adds
     frequent values of each column. Figures count people, and a missing value as a value.
     """
-    if isinstance(source, LargeTable):
-        raise source.refused("profile")
     if isinstance(source, Table):
         found = Whole(source, {})
     else:
@@ -166,6 +164,8 @@ def profile(
             decimal=decimal, thousands=thousands, date_format=date_format,
         )  # fmt: skip
     table = found.table
+    if isinstance(table, LargeTable):
+        raise table.refused("profile")
     names = [column.name for column in table.columns]
     if person is not None and person not in names:
         raise InputError(f'person: no column "{person}" in the table', do=nearest_hidden(person, names))

@@ -130,7 +130,7 @@ class Asked:
     opening: Opening
     keys: Mapping[str, Keys] | None  # None: columns hold codes
     rows: int
-    _one: RLock = field(default_factory=RLock)  # an engine answers one question at a time
+    _one: RLock = field(default_factory=RLock)  # whoever asks; an engine hears one question at a time
 
     def count(
         self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,

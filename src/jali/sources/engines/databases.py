@@ -83,10 +83,7 @@ class Database(ABC):
 
     @abstractmethod
     def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
-        """The values and nodes of a recoding as a table `value`, `node`, and its parameters.
-
-        `at` numbers the recodings of a question; `before` is how many parameters stand before these.
-        """
+        """Values and nodes as a table `value`, `node`, and its parameters; so many others stand before them."""
 
     @abstractmethod
     def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
