@@ -1074,7 +1074,9 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
         lambda t: t.frequencies, lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
-        jali.audit,
+        jali.audit, jali.profile, lambda t: jali.attacks(jali.generalize(held, k), t),
+        lambda t: jali.beliefs(jali.generalize(held, k), t), lambda t: jali.conceal(t, held, low=0, high=1),
+        lambda t: jali.conceal(held, t, low=0, high=1),
     ]  # fmt: skip
     for ask in refused:
         with pytest.raises(InputError, match=r'memory = "11.*KB".*give more memory') as caught:

@@ -136,7 +136,7 @@ class Order:
         return of
 
     def rest(self) -> None:
-        """Let go of an order of many rows that was drawn here; whoever asks for it again gets the same one."""
+        """Let go of an order of many rows that was drawn here; when it is asked for again, the same one is drawn."""
         if self._random is not None and self.rows > RESTING:
             self._of = None
 
@@ -215,7 +215,7 @@ class Rows:
             yield self._taken(some if self.order is None else self.order.of[some])
 
     def whole(self) -> Rows:
-        """The same with every distinct row as a row of one table, as engines take it."""
+        """The table with every distinct row as a row of one Arrow table, as engines take it."""
         return Rows(self._taken(slice(0, self.held)), self.order)
 
     @property
@@ -310,7 +310,7 @@ def folded(parts: Iterable[Rows]) -> Rows:
 
 
 def tallied(parts: Iterable[Rows], name: str, most: int) -> Rows:
-    """The same of one column of numbers: a count for each up to the largest, since hashing many takes far longer.
+    """How many rows have each number of a column, from tables in parts: counted by place, not by slower hashing.
 
     A ValueError for a number that is missing, or not between 0 and `most`.
     """

@@ -79,7 +79,7 @@ class Portioned:
         return pa.table([_cells(labels, rows[at]) for at, labels in own.items()], names=self.names)
 
     def changed(self, change: Callable[[pa.Table], pa.Table]) -> Portioned:
-        """The same with the texts and names of its columns changed, as those of a table are."""
+        """The table after `change`, which changes texts and names of columns."""
         made: dict[str, pa.Array | None] = {}
         names = dict(zip(self.names, change(self.table(np.zeros(0, self.kind))).column_names, strict=True))
         for name, labels in self.shown.items():

@@ -41,8 +41,8 @@ def memory_of(given: str | int | None) -> int:
         return installed() // 2
     if isinstance(given, int) and not isinstance(given, bool) and given > 0:
         return given
-    found = _SIZE.fullmatch(given) if isinstance(given, str) else None
-    size = 0 if found is None else int(float(found[1]) * _UNITS[found[2].upper()])
+    match = _SIZE.fullmatch(given) if isinstance(given, str) else None
+    size = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
     if size < 1:
         do = 'write memory = "4GB", "512MB" or a number of bytes'
         raise InputError("memory is no size", got=repr(told(given)), do=do)
@@ -51,17 +51,17 @@ def memory_of(given: str | int | None) -> int:
 
 def installed(limits: tuple[str, ...] = _LIMITS) -> int:
     """The memory of the machine, or of the container that this process runs in, in bytes."""
-    found = []
+    sizes = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for place in limits:
         try:
             text = Path(place).read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             continue
         if text.isdigit() and int(text) > 0:
-            found.append(int(text))
-    return min((each for each in found if each > 0), default=SOMETHING)
+            sizes.append(int(text))
+    return min((size for size in sizes if size > 0), default=SOMETHING)
 
 
 def shown(size: int) -> str:
@@ -83,7 +83,7 @@ def room_of(memory: int, columns: int) -> int:
 
 @dataclass(frozen=True)
 class Cut:
-    """Rows divided by the node of a recoded column: below the first bound, below the next, …, and the rest."""
+    """Rows divided into groups by the node of a column: below the first bound, below the next, …, and the rest."""
 
     column: str
     bounds: tuple[int, ...]  # ascending
@@ -95,7 +95,7 @@ class Cut:
         return {self.column}.union(*(part.columns for part in self.parts if isinstance(part, Cut)))
 
     def planted(self, part: Cut | int) -> Cut:
-        """The same with another part in the place of group 0, and all other groups left out."""
+        """This cut with `part` in the place of group 0; rows of all other groups are not counted."""
 
         def instead(own: Cut | int) -> Cut | int:
             return own.planted(part) if isinstance(own, Cut) else part if own == 0 else -1
@@ -104,7 +104,7 @@ class Cut:
 
 
 Box = Cut | None
-"""Some of the rows: those of group 0; None: all of them."""
+"""Some of the rows: group 0 of a cut; None is all of them."""
 
 
 def _balanced(column: str, bounds: Sequence[int], first: int = 0) -> Cut | int:
@@ -125,7 +125,7 @@ def _between(column: str, edges: Sequence[int | None]) -> Cut:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """How many combinations have how many rows: all that is known of combinations that stay where they are."""
+    """How many combinations have a certain number of rows; the combinations themselves stay with the engine."""
 
     group: Ints  # (entries,) 0 where rows are not divided
     size: Ints  # (entries,) rows of a combination
@@ -133,7 +133,7 @@ class Sizes:
 
 
 class TooManyError(Exception):
-    """More combinations than were asked for."""
+    """There are more combinations than the caller can take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +143,11 @@ class Counted:
     nodes: Mapping[str, Ints]  # (records,) of each column that was asked for
     rows: Ints  # (records,)
     group: Ints | None = None  # (records,) where rows were divided
+
+    @property
+    def groups(self) -> Ints:
+        """The group of each record: (records,), all 0 where rows were not divided."""
+        return np.zeros(len(self.rows), dtype=np.int64) if self.group is None else self.group
 
 
 class Elsewhere(Protocol):
@@ -163,11 +168,11 @@ class Elsewhere(Protocol):
     def each(
         self, work: Callable[[Counted], T], nodes: Mapping[str, Ints], *, of: Sequence[str], within: Cut
     ) -> Sequence[T] | None:
-        """What `work` makes of each group, in any order, where the engine has workers that do it; None where not."""
+        """The results of `work` for each group, in any order; None where the engine has no workers that can do it."""
 
 
 class Nobody:
-    """Who is asked in a worker of an engine, which has the rows of a group and no others."""
+    """Stands for the engine in its own workers, each of which has the rows of one group and may ask for no others."""
 
     def _refuse(self, *given: Any, **named: Any) -> NoReturn:
         raise AssertionError("a worker asks for no rows")
@@ -242,15 +247,15 @@ class LargeTable(Table):
         return tuple(column for column in self.columns if column.role in ("other", "identifier"))
 
     def without_others(self) -> LargeTable:
-        """The same without these columns."""
+        """The table without the columns that are published as they are."""
         return replace(self, columns=tuple(c for c in self.columns if c.role in ("quasi", "sensitive")))
 
     # -- rows that come in portions ---------------------------------------------------------------------------
 
     def boxes(self, nodes: Mapping[str, Ints], by: Sequence[str], within: Box = None) -> Iterator[tuple[Box, bool]]:
-        """All rows, or those within a box, in boxes by the nodes of columns; whether the combinations of each fit.
+        """The rows of a box divided into boxes by the nodes of the columns `by`, each with whether it fits.
 
-        Those of a box that has several nodes in one of these columns always fit.
+        One does not fit only where it has a single node in each of these columns.
         """
         widest = sorted(by, key=lambda name: -len(np.unique(nodes[name])))
         yield from self._boxes(nodes, widest, within, int(self.elsewhere.sizes(nodes, within=within).many.sum()))
@@ -262,13 +267,13 @@ class LargeTable(Table):
             yield box, True
             return
         for name in by:
-            found = self.elsewhere.count(nodes, of=[name], within=box)
-            if len(found.rows) > 1:
+            values = self.elsewhere.count(nodes, of=[name], within=box)
+            if len(values.rows) > 1:
                 break
         else:
             yield box, False
             return
-        bounds = _bounds(found.nodes[name], found.rows, many / self.room)
+        bounds = _bounds(values.nodes[name], values.rows, many / self.room)
         cut = _balanced(name, bounds)
         assert isinstance(cut, Cut)  # the first and the last node are apart
         sizes = self.elsewhere.sizes(nodes, within=cut if box is None else box.planted(cut))
@@ -309,11 +314,7 @@ class LargeTable(Table):
 
     def made(self, columns: Sequence[Column], rows: Ints, coarse: Coarse | None) -> Table:
         """A table of some of the rows, or of all, in memory."""
-        given: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
-        }
-        return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **given)
+        return Table(columns=tuple(columns), records=len(rows), multiplicity=rows, coarse=coarse, **about(self))
 
     @cached_property
     def entropy(self) -> float:
@@ -347,15 +348,15 @@ class LargeTable(Table):
         return column.values.filter(pa.array(column.present)).drop_null(), self.rows - missing
 
     def refused(self, what: str, instead: str = "") -> InputError:
-        """What is said of a method that needs every distinct combination, and what can be done `instead`."""
+        """The error for a method that needs every distinct combination; `instead` says what else can be done."""
         beyond = f'the table has more distinct combinations than memory = "{shown(self.memory)}" holds'
         do = 'give more memory, e.g. memory = "16GB", or name fewer columns'
-        do = f"{instead}, or {do}" if instead else f"{do}; generalize and partition need less"
-        return InputError(f"{what} needs every distinct combination at once, and {beyond}", do=do)
+        what = f"{what} needs every distinct combination at once, and {beyond}"
+        return InputError(what, do=f"{instead}, or {do}" if instead else do)
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """Nothing that could be held."""
+        """Never held: InputError."""
         self._refuse("this")
 
     def _refuse(self, *given: Any, **named: Any) -> NoReturn:
@@ -371,6 +372,12 @@ def with_codes(column: Column, codes: NDArray[np.integer]) -> Column:
     smallest: type[np.integer] = np.uint8 if many <= 2**8 else np.uint16 if many <= 2**16 else np.int32
     known = column.value_rows if column.role == "quasi" else None
     return replace(column, codes=codes.astype(smallest), value_rows=known)
+
+
+def about(table: Table) -> dict[str, Any]:
+    """What a table knows of itself besides its rows, as its parts and its copy beyond memory know it too."""
+    names = ("origin", "domain", "unnamed", "incomplete", "notes", "dropped", "allowed")
+    return {name: getattr(table, name) for name in names}
 
 
 def pieces_of(table: Table) -> Iterable[Table]:
@@ -392,12 +399,12 @@ def _bounds(nodes: Ints, rows: Ints, needed: float) -> list[int]:
 
 def neighbours(many: Sequence[int], room: int) -> list[tuple[int, int]]:
     """Neighbouring parts put together as long as they fit: the first and the last of each."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     held = 0
-    for at, own in enumerate(many):
-        if found and held + own <= room:
-            found[-1], held = (found[-1][0], at), held + own
+    for at, size in enumerate(many):
+        if runs and held + size <= room:
+            runs[-1], held = (runs[-1][0], at), held + size
         else:
-            found.append((at, at))
-            held = own
-    return found
+            runs.append((at, at))
+            held = size
+    return runs

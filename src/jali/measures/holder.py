@@ -143,7 +143,7 @@ def divergence(estimate: Estimate | Mass, original: Table) -> float:
 
 
 def divergence_of_pieces(estimate: Estimate | Mass, pieces: Iterable[Table], rows: int) -> float:
-    """The same of a table that comes in pieces, no cell in two of them, with so many rows in all."""
+    """The divergence from a table of `rows` rows that comes in pieces, no cell in two of them."""
     return max(0.0, math.fsum(_divergence(estimate, piece, float(rows)) for piece in pieces))
 
 

@@ -104,7 +104,7 @@ def _known(column: Column, domain: Domain) -> NDArray[np.intp]:
 def _asked(
     column: Column, domain: Domain, queries: int, share: float, random: np.random.Generator
 ) -> tuple[list[Condition], Bools]:
-    """What is asked of a column, question by question, and which of its codes satisfy it: (questions, codes)."""
+    """The condition of each question on a column, and which of its codes satisfy it: (questions, codes)."""
     known = _known(column, domain)
     if len(known) == 0:
         do = "leave the column out: every value of it is missing"

@@ -19,8 +19,15 @@ from jali.encoding.table import Column, Table
 from jali.errors import InfeasibleError, InputError, nearest, one_of, told
 from jali.measures.holder import bucket_costs, divergence
 from jali.principles.base import Principle, principles_of
-from jali.principles.base import show as show_level
-from jali.publish.checks import failure, node_of, only_present, promised_people, require_publishable, require_table
+from jali.publish.checks import (
+    failure,
+    node_of,
+    only_present,
+    promised_people,
+    reached,
+    require_publishable,
+    require_table,
+)
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.publish.portions import (
     BucketedRows,
@@ -235,7 +242,7 @@ def _dealt(table: Table, required: tuple[Principle, ...], step: Step) -> _Groupe
 
 
 class _Beyond(NamedTuple):
-    """A table beyond memory, and what is asked of its buckets."""
+    """A request for buckets of a table beyond memory."""
 
     large: LargeTable
     required: tuple[Principle, ...]
@@ -392,6 +399,5 @@ def _require_kept(release: Buckets) -> None:
     """Raise InfeasibleError where buckets that were dealt do not keep another promise."""
     broken = release.broken()
     if broken:
-        counts = release.counts()
-        reached = ", ".join(f"{p.title} {p.bound} (reach {show_level(p.worst(counts))})" for p in broken)
-        raise InfeasibleError(f'the buckets that anatomy deals do not keep {reached}; use buckets="partition"')
+        kept = reached(broken, release.counts())
+        raise InfeasibleError(f'the buckets that anatomy deals do not keep {kept}; use buckets="partition"')

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Ints, Runs, combine, counted, found_among, narrowed
 from jali.core.progress import Step
 from jali.core.rows import fresh_order, open_order
-from jali.encoding.large import Box, LargeTable, TooManyError, with_codes
+from jali.encoding.large import LargeTable, TooManyError, with_codes
 from jali.encoding.table import Table
 from jali.errors import InfeasibleError, InputError
 from jali.estimates.boxes import BoxEstimate
@@ -121,11 +120,11 @@ class Cut(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """People by buckets, sensitive values and, where it is known, batch."""
+    """How many people are in which bucket of each table, with which sensitive values and in which batch."""
 
     table: Table  # a record for each combination of buckets and sensitive values
     buckets: list[Ints]  # (records,) of each table
-    seating: Seating | None
+    seating: Seating | None  # None until batches are formed
 
 
 class Beyond:
@@ -139,56 +138,40 @@ class Beyond:
         self.wanted, self.step, self.alike = wanted, step, (KAnonymity(how.k),)
         self.blind = replace(table, columns=table.quasi)
 
-    def release(self, told: Mapping[str, Any]) -> Angel:
-        """The release; its manifest says what was compared, and what is `told`."""
+    def release(self, facts: Mapping[str, Any]) -> Angel:
+        """The release; its manifest says what was compared, and also `facts`."""
         found = self._seated() if self.how.blind else self._best()
         several = any(len(ways) > 1 for ways in self.ways)
         tried = {"tried": {name: list(ways) for name, ways in self.ways._asdict().items()}} if several else {}
-        method = method_of(found, self.how) | {"joint_k": False} | tried | dict(told)
+        method = method_of(found, self.how) | {"joint_k": False} | tried | dict(facts)
         drafts, principles = (found.data, *found.beside), promised(self.required, self.how.k)
-        return of_drafts(found.assigned, drafts, principles, method, kl=found.kl, pieces=self.pieces)
-
-    # -- rows, in portions that fit ------------------------------------------------------------------------------
-
-    @cached_property
-    def _boxes(self) -> list[Box]:
-        return [box for box, _ in self.table.boxes(self.table.all_nodes_at({}), [c.name for c in self.table.quasi])]
-
-    def pieces(self) -> Iterator[Table]:
-        """The table in portions, no cell in two of them."""
-        return self._pieces(self.table)
-
-    def _pieces(self, table: LargeTable) -> Iterator[Table]:
-        nodes = self.table.all_nodes_at({})
-        for box in self._boxes:
-            found = table.elsewhere.count(nodes, of=[column.name for column in table.columns], within=box)
-            yield table.made([with_codes(c, found.nodes[c.name]) for c in table.columns], found.rows, None)
+        return of_drafts(found.assigned, drafts, principles, method, kl=found.kl, pieces=self.table.pieces)
 
     def _tallied(self, parts: Iterable[tuple[Listed, Ints | None]]) -> Tally:
-        """What is kept of rows, given with their batches or without."""
+        """What a release shows of these rows, which come with their batches or, as None, without."""
         names, kept = [column.name for column in self.table.sensitive], list[list[NDArray[np.integer]]]()
-        for some, batch in parts:
-            first = 0 if batch is None else int(batch.min())
-            own = [*([] if batch is None else [batch - first]), *some.labels, *(some.codes[name] for name in names)]
-            number, one = combine([(each, int(each.max()) + 1) for each in own], len(some.people))
-            columns = [each[one].astype(np.int32) for each in own]
+        for rows, batch in parts:
+            least = 0 if batch is None else int(batch.min())
+            keys = [*([] if batch is None else [batch - least]), *rows.labels, *(rows.codes[name] for name in names)]
+            number, example = combine([(key, int(key.max()) + 1) for key in keys], len(rows.people))
+            columns = [key[example].astype(np.int32) for key in keys]
             if batch is not None:
-                columns[0] += np.int32(first)
-            kept.append([*columns, narrowed(counted(number, some.people, len(one)))])
+                columns[0] += np.int32(least)
+            kept.append([*columns, narrowed(counted(number, rows.people, len(example)))])
             seated = batch is not None
-        *columns, people = (np.concatenate(each) for each in zip(*kept, strict=True))
-        number, one = combine([(each, int(each.max()) + 1) for each in columns[seated:]], len(people))
+        *columns, people = (np.concatenate(column) for column in zip(*kept, strict=True))
+        number, example = combine([(column, int(column.max()) + 1) for column in columns[seated:]], len(people))
         codes = dict(zip(names, columns[-len(names) :], strict=True))
-        none = np.zeros(len(one), dtype=np.int64)
-        made = [with_codes(c, codes[c.name][one] if c.name in codes else none) for c in self.table.columns]
-        table = self.table.made(made, counted(number, people, len(one)), None)
-        buckets = [each[one].astype(np.int64) for each in columns[seated : -len(names)]]
+        none = np.zeros(len(example), dtype=np.int64)  # buckets say what is shown of quasi-identifiers
+        made = [with_codes(c, codes[c.name][example] if c.name in codes else none) for c in self.table.columns]
+        table = self.table.made(made, counted(number, people, len(example)), None)
+        buckets = [bucket[example].astype(np.int64) for bucket in columns[seated : -len(names)]]
         return Tally(table, buckets, _seating(columns[0], number, people) if seated else None)
 
     # -- buckets -------------------------------------------------------------------------------------------------
 
     def _cut(self, principles: tuple[Principle, ...], way: str) -> Cut:
-        """Buckets that keep these promises; where sizes alone are asked, no sensitive value is there to be read."""
+        """Buckets that keep these promises; where sizes alone decide, the trunk has no sensitive column to read."""
         sizes = self.how.blind or (way == "partition" and principles == self.alike)
         trunk = self._trunk(self.blind if sizes else self.table, principles, way)
         branches = trunk.grow()
@@ -241,7 +224,7 @@ class Beyond:
             for c in cut.columns
         )
         sizes = counted(grown.group, grown.table.multiplicity, grown.groups).astype(np.float64)
-        return divergence_of_pieces(BoxEstimate(shown, sizes), self._pieces(self.blind), table.rows)
+        return divergence_of_pieces(BoxEstimate(shown, sizes), self.blind.pieces(), table.rows)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -270,7 +253,7 @@ class Beyond:
         return lowest
 
     def _batched(self, way: str, cuts: Sequence[Cut]) -> Iterator[tuple[Cut, Tally]]:
-        """Batches of this way beside each of these buckets; of several ways, one that cannot be done is left out."""
+        """Batches formed in this way, with each of these buckets; of several ways one that fails is left out."""
         if way == "partition":
             trunk = self._trunk(self.table, self.required, way)
             branches = trunk.grow()
@@ -318,12 +301,12 @@ class Beyond:
         return tally._replace(seating=seating)
 
     def _of(self, way: str, cut: Cut, tally: Tally) -> Found:
-        """The release of these batches and buckets, before it is made."""
+        """These batches and buckets as a draft of the release, with their KL-divergence."""
         assert tally.seating is not None
         assigned = Seated(tally.table, tally.seating, None, None)
         own, *others = (bucket.astype(np.int32) for bucket in tally.buckets)
         data = Draft("data", cut.columns, own)
-        kl = divergence_of_pieces(mass_between(assigned, data), self.pieces(), self.table.rows)
+        kl = divergence_of_pieces(mass_between(assigned, data), self.table.pieces(), self.table.rows)
         beside = zip(cut.beside, others, strict=True)
         return Found(kl, way, cut.way, assigned, data, tuple(each.draft._replace(bucket=b) for each, b in beside))
 

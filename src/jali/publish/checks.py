@@ -21,6 +21,7 @@ from jali.errors import InputError, nearest, told
 from jali.principles import AlphaAnonymity, KAnonymity, MultiAttribute, Safety
 from jali.principles.base import Principle, exact, show, whole_number
 from jali.principles.column import ColumnPrinciple
+from jali.principles.counts import Counts
 from jali.releases.base import Release
 from jali.search.lattice.lattice import Lattice
 
@@ -74,7 +75,7 @@ def told_importance(table: Table, given: Mapping[str, float] | None) -> dict[str
 def require_table(asked_by: str, given: object, *, large: bool = False) -> None:
     """Raise InputError for anything but a jali table; for one beyond memory, unless the method is made for `large`."""
     if isinstance(given, LargeTable) and not large:
-        raise given.refused(asked_by)
+        raise given.refused(asked_by, "use generalize or partition")
     if not isinstance(given, Table):
         raise InputError(f"{asked_by} needs a jali table", got=type(given).__name__, do="use jali.read or jali.table")
 
@@ -189,8 +190,12 @@ def failure(lattice: Lattice, node: tuple[int, ...]) -> str:
     broken = [p for p in lattice.principles if not bool(p.holds(counts).all())]
     if not broken:
         return "the suppressed rows would not keep the promises as a group of their own"
-    reached = ", ".join(f"{p.title} {p.bound} (reaches {show(p.worst(counts))})" for p in broken)
-    return f"these levels do not keep {reached} within the budget of suppressed rows"
+    return f"these levels do not keep {reached(broken, counts)} within the budget of suppressed rows"
+
+
+def reached(broken: Iterable[Principle], counts: Counts) -> str:
+    """Promises that are broken, each with the level that the worst group reaches."""
+    return ", ".join(f"{p.title} {p.bound} (reached: {show(p.worst(counts))})" for p in broken)
 
 
 def only_present(table: Table) -> Table:

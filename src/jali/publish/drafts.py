@@ -23,8 +23,7 @@ from jali.estimates.linked import LinkedEstimate
 from jali.measures.holder import bucket_costs, divergence
 from jali.principles import KAnonymity
 from jali.principles.base import Principle
-from jali.principles.base import show as show_level
-from jali.publish.checks import Marginal
+from jali.publish.checks import Marginal, reached
 from jali.publish.generalize import manifest_of, mean_weight
 from jali.releases.column import Published, holder_cover, publish_exact
 from jali.releases.display import Members, Show, publish_groups
@@ -191,9 +190,7 @@ def _require_kept(release: Angel) -> None:
     """Raise InputError where given batches or buckets do not keep what is promised."""
     broken = release.broken()
     if broken:
-        counts = release.counts()
-        reached = ", ".join(f"{p.title} {p.bound} (reach {show_level(p.worst(counts))})" for p in broken)
-        raise InputError(f"the batches do not keep {reached}")
+        raise InputError(f"the batches do not keep {reached(broken, release.counts())}")
     for table in release.contents.tables:
         if int(table.sizes.min()) < release.k:
             got = f"{int(table.sizes.min())} in the smallest"
@@ -323,7 +320,7 @@ def seated_at_random(table: Table, required: tuple[Principle, ...], way: Seats, 
 
 
 def _seated(table: Table, required: tuple[Principle, ...], way: Seats, step: Step) -> Assigned:
-    """The same for a table that lists everybody."""
+    """Batches as `seated_at_random` forms them, of a table that lists everybody."""
     orders = Orders(fresh_order(table.records), open_order(table.records))
     return Assigned.of_records(table, seated(table, required, way, orders, on_step=step))
 

@@ -117,7 +117,10 @@ class GroupedRows:
             yield branch, known, number[own]
 
     def each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
-        """Codes of each column, the group, and the rows, of distinct combinations; those of a group are in a branch."""
+        """Distinct combinations in portions: the codes of each column, the group and the rows of each.
+
+        All combinations of a group are in one branch.
+        """
         large, quasi, nodes = self.large, [column.name for column in self.large.quasi], self.nodes
         code_at = {name: np.argsort(own) for name, own in nodes.items()}
         widths = [len(large[name].values) for name in quasi]
@@ -163,18 +166,31 @@ class GroupedRows:
 
 
 def _twice(cells: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
-    """What several groups show; cells are by column, each (groups,)."""
+    """The cells of groups that show the same as another group; `cells` are by column, (groups,) each."""
     number, _ = combine([(own, int(own.max()) + 1) for own in cells], len(cells[0]))
     several = counted(number)[number] > 1
     return [own[several] for own in cells]
 
 
 class Section(NamedTuple):
-    """Some of the rows of a table, whose quasi-identifiers tell the bucket."""
+    """Some of the rows of a table, and the bucket of each combination of their quasi-identifiers."""
 
     within: Box
-    known: Sequence[NDArray[np.integer]]  # what takes the place of codes, by column: distinct
-    bucket: Ints  # of each
+    known: Sequence[NDArray[np.integer]]  # the distinct combinations, by column, in codes or in nodes
+    bucket: Ints  # (combinations,)
+
+
+def _parts_of(box: Box, large: LargeTable, nodes: Mapping[str, Ints], others: Sequence[str]) -> Iterator[Box]:
+    """A box whose people have the same quasi-identifiers and are too many for one portion, divided by other columns."""
+    return (part for part, _ in large.boxes(nodes, others, box))
+
+
+def _labels_of(
+    several: Sequence[Mapping[str, Ints]], labels: Mapping[str, NDArray[np.int32]], names: Sequence[str]
+) -> list[NDArray[np.int32]]:
+    """The labels of several lists of codes, one list after the other, by column."""
+    none = [np.zeros(0, dtype=np.int32)]
+    return [np.concatenate(none + [labels[name][codes[name]] for codes in several]) for name in names]
 
 
 class BucketedRows:
@@ -184,7 +200,7 @@ class BucketedRows:
         self, large: LargeTable, nodes: Mapping[str, Ints], places: Sequence[Ints],
         sections: Callable[[], Iterable[Section]],
     ) -> None:  # fmt: skip
-        """Sections are cut by `nodes`; `places` has what takes the place of each code of each quasi-identifier."""
+        """Sections are cut by `nodes`; `places` has, by code, how sections know each quasi-identifier."""
         self.large, self.places, self.sections = large, places, sections
         self.quasi, self.others = [c.name for c in large.quasi], [c.name for c in large.others]
         self.nodes = {name: nodes[name] for name in (*self.quasi, *self.others)}
@@ -196,13 +212,12 @@ class BucketedRows:
         return {name: self.code_at[name][found.nodes[name]] for name in names}, found.rows
 
     def _each(self) -> Iterator[tuple[dict[str, Ints], Ints, Ints]]:
-        """Codes of each column, the bucket, and the rows, of distinct individuals."""
+        """Distinct individuals in portions: the codes of each column, the bucket and the rows of each."""
         widths = [int(own.max()) + 1 for own in self.places]
         for section in self.sections():
             for box, fits in self.large.boxes(self.nodes, self.quasi, section.within):
-                apart = self.large.boxes(self.nodes, self.others, box)
-                for some in (box,) if fits else (each for each, _ in apart):
-                    codes, rows = self._counted(some, [*self.nodes])
+                for part in (box,) if fits else _parts_of(box, self.large, self.nodes, self.others):
+                    codes, rows = self._counted(part, [*self.nodes])
                     asked = [own[codes[name]] for name, own in zip(self.quasi, self.places, strict=True)]
                     at = found_among(section.known, asked, widths, len(section.bucket) + len(rows))
                     if bool((at < 0).any()):
@@ -210,7 +225,7 @@ class BucketedRows:
                     yield codes, section.bucket[at], rows
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
-        """The individuals, of whom no column is held but as its values."""
+        """The individuals, whose rows are not held: of each column only its values are."""
         labels = {column.name: ranks(self.large[column.name]) for column in shown}
         names = tuple(column.name for column in shown)
 
@@ -224,12 +239,11 @@ class BucketedRows:
             for box, fits in self.large.boxes(self.nodes, self.quasi, section.within)
             if not fits
         ]
-        none = [np.zeros(0, dtype=np.int32)]
-        split = [np.concatenate(none + [labels[name][own[name]] for own in several]) for name in self.quasi]
+        split = _labels_of(several, labels, self.quasi)
         return Unheld(tuple(shown), names, portions, self.large.room, split)
 
     def divergence(self, entries: Runs, people: NDArray[np.integer]) -> float:
-        """The KL-divergence of the buckets, whose entries have so many people; see `holder.divergence`.
+        """The KL-divergence of the buckets; `people` are those of each entry. See `holder.divergence`.
 
         A cell of quasi-identifiers and value has, of everybody with these quasi-identifiers, the share of the value in
         the bucket. So its logarithm is a sum of terms, and each is added up over all rows by itself.
@@ -284,17 +298,16 @@ class DealtRows:
         self.boxes = list(large.boxes(self.nodes, self.names["quasi"]))
 
     def _taken(self, *, other: bool) -> Iterator[tuple[Counted, Ints, NDArray[np.int32], NDArray[np.int32]]]:
-        """Combinations with the joint value of each; and for everybody in turn the combination and the bucket.
+        """Portions: combinations, the joint value of each, and for every person the combination and the bucket.
 
-        Those of the same quasi-identifiers come together without `other` columns; with them, unless they are too many.
+        Without `other` columns, people of the same quasi-identifiers are in one portion; with them, where they fit.
         """
         taken = self.start[:-1].copy()
         own = [*self.names["quasi"], *self.names["sensitive"], *(self.names["other"] if other else [])]
         for box, fits in self.boxes:
             whole = fits or not other
-            apart = self.large.boxes(self.nodes, self.names["other"], box)
-            for some in (box,) if whole else (each for each, _ in apart):
-                found = self.large.elsewhere.count(self.nodes, of=own, within=some)
+            for part in (box,) if whole else _parts_of(box, self.large, self.nodes, self.names["other"]):
+                found = self.large.elsewhere.count(self.nodes, of=own, within=part)
                 joint = self._joint(found)
                 order, total = np.argsort(joint, kind="stable"), counted(joint, found.rows, len(taken))
                 member = np.repeat(order.astype(np.int32), found.rows[order])
@@ -312,7 +325,7 @@ class DealtRows:
         return joint
 
     def unheld(self, shown: Sequence[Published]) -> Unheld:
-        """The individuals, of whom no column is held but as its values."""
+        """The individuals, whose rows are not held: of each column only its values are."""
         labels = {made.name: ranks(self.large[made.name], made, self.nodes[made.name]) for made in shown}
 
         def portions() -> Iterator[Portion]:
@@ -331,11 +344,10 @@ class DealtRows:
         """The quasi-identifiers of people who are too many for one portion."""
         names = self.names["quasi"]
         several = [self.large.elsewhere.count(self.nodes, of=names, within=box) for box, fits in self.boxes if not fits]
-        none = [np.zeros(0, dtype=np.int32)]
-        return [np.concatenate(none + [labels[name][each.nodes[name]] for each in several]) for name in names]
+        return _labels_of([found.nodes for found in several], labels, names)
 
     def divergence(self, entries: Runs, value: NDArray[np.integer], people: NDArray[np.integer]) -> float:
-        """The KL-divergence of the buckets, whose entries have these joint values and people; see `holder.divergence`.
+        """The KL-divergence of the buckets; each entry has a joint value and people. See `holder.divergence`.
 
         A cell of quasi-identifiers and value has, of everybody who shows these quasi-identifiers, the share of the
         value in the bucket, divided by the combinations that show the same.

@@ -46,7 +46,7 @@ def claim(method: Method, principles: Sequence[Principle], *, one_row: bool) -> 
 
 
 def halved_claim(*, one_row: bool) -> dict[str, bool]:
-    """The same for equal halves (decision 41), of which `require_mixing` judges the promises."""
+    """The claim of equal halves (decision 41); `require_mixing` judges their promises."""
     if not one_row:  # the proofs are about one value a person
         do = "keep one row of each person, or leave transparent out"
         raise InputError("a transparent release needs one row per person", do=do)

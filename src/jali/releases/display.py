@@ -70,8 +70,8 @@ def naming_values(
 ) -> tuple[Table, dict[str, Any]]:
     """The table whose columns know which of their values intervals and sets may name, and what a manifest says of it.
 
-    Values of a declared domain are public, and those that at least so many people share. Displays that are exact name
-    any value.
+    Public are the values of a declared domain, and those that at least `people` people share. Displays that are exact
+    name any value.
     """
     shown = [column for column in table.quasi if shows[column.name] in ("interval", "set") and not column.declared]
     steps, least = steps_of(tuple(shown), grid), PEOPLE if people is None else people

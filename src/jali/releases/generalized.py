@@ -16,6 +16,7 @@ from jali.core.arrays import Ints, combine, counted
 from jali.core.formats import free_name
 from jali.core.rows import Order, Places, Rows, cells
 from jali.core.spill import Written
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.estimates.boxes import BoxEstimate
@@ -411,7 +412,9 @@ class Recoded(Partitioned):
 
 
 def require_jali_table(which: str, given: object) -> Table:
-    """The jali table that is given, or an InputError."""
+    """The jali table that is given; InputError for anything else, and for a table beyond memory."""
+    if isinstance(given, LargeTable):
+        raise given.refused(f"presence in the {which} table")
     if not isinstance(given, Table):
         raise InputError(f"the {which} table must be a jali table", do="use jali.read or jali.table")
     return given

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jali.core.arrays import Floats, Ints, combine, counted
 from jali.core.formats import to_native
 from jali.core.text import lines_of
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles.counts import Cells, Counts
@@ -112,6 +113,8 @@ def beliefs(
     column and a column of joint frequencies.
     """
     given = release_of("beliefs", release)
+    if isinstance(population, LargeTable):
+        raise population.refused("beliefs")
     rows = given.grouped_rows
     if rows is None:
         raise InputError(f"beliefs are not defined for {an(given.kind)} release")

@@ -135,8 +135,8 @@ def deal(values: NDArray[np.integer], l: int, order: Ints, *, unknown: int | Non
 def seated_row(value: Ints, people: Ints, line: Ints, order_of: Callable[[int], Ints]) -> NDArray[np.int32]:
     """The row that is dealt out, from counts: the record of everybody in it, where record i has people[i] of value[i].
 
-    Those of a value stand in a random order, which `order_of` draws for so many people: all arrangements of the copies
-    of records are equally likely, as when everybody is listed and the list is shuffled.
+    The people of a value stand in a random order that `order_of` draws from their number: all arrangements of the
+    copies of records are equally likely, as when everybody is listed and the list is shuffled.
     """
     row = np.empty(int(people.sum()), dtype=np.int32)
     member, start = sorted_by(value, len(line))

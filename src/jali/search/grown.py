@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What is kept of a part of the table whose groups were found."""
+    """A part of the table whose groups are found, as far as they are published."""
 
     groups: int
     members: tuple[Kept, ...]  # of each quasi-identifier
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
 
 
 def joined(parts: Sequence[Finished]) -> Finished:
-    """The same of parts that have the same groups."""
+    """Several parts of the table that have the same groups, as one."""
     members = tuple(
         Kept(*map(np.concatenate, zip(*each, strict=True))) for each in zip(*(p.members for p in parts), strict=True)
     )

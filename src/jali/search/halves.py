@@ -291,7 +291,7 @@ def gains_of(columns: Columns, a: int, by: By, ends: Sequence[Ints]) -> Ints:
 
 
 def _compiled_cut(columns: Columns, combination: Ints, by: By, sorting: bool) -> Cut:
-    """The same by the kernel, the nodes shared among threads."""
+    """The cut by the kernel, which shares the nodes among threads."""
     from jali.kernels.halves import Ground, cut_equally
 
     ground = Ground(

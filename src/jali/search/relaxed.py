@@ -142,7 +142,7 @@ class Relaxing(Filed):
         return made
 
     def _before(self, node: Parts, middles: Sequence[Middle | None]) -> list[Ints]:
-        """The values of those who have the median of each column and are in the lower half: (values,) each."""
+        """For each column, the people of each joint value who have its median and go to the lower half: (values,)."""
         values = len(self.trunk.whole.joint)
         found = [np.zeros(values, dtype=np.int64) for _ in middles]
         left = [0 if middle is None else middle.first for middle in middles]
@@ -157,7 +157,7 @@ class Relaxing(Filed):
         return found
 
     def _rule_of(self, splitter: Histograms, parts: Cuts, middles: Sequence[Middle | None]) -> Rule:
-        """How people are divided into these parts of the values of a column."""
+        """The rule that divides people as the splitter divided a column into these parts."""
         a = int(splitter.column[parts[0][0]])
         part, middle = np.zeros(len(self.places[a]), dtype=np.int64), middles[a]
         for number, own in enumerate(parts):
@@ -227,13 +227,13 @@ class Relaxing(Filed):
 
 
 def _by_part(keys: Ints, people: Floats, parts: int, width: int) -> list[tuple[Ints, Ints]]:
-    """What each part has, and how many people have it; the keys are part · width + what."""
+    """Of each part its places, or values, and the people of each; a key is part · width + place."""
     edges = np.searchsorted(keys, np.arange(parts + 1) * width).tolist()
     return [(keys[low:high] % width, people[low:high].astype(np.int64)) for low, high in pairwise(edges)]
 
 
 def _middle(people: Ints) -> Middle | None:
-    """Where the people of a column, (places,), are halved; None between two of its places."""
+    """The place whose people are divided when everybody is halved; None where the cut is between two places."""
     upto, half = np.cumsum(people), int(people.sum()) // 2
     place = int(np.searchsorted(upto, half))
     first = half - int(upto[place] - people[place])
@@ -241,7 +241,7 @@ def _middle(people: Ints) -> Middle | None:
 
 
 def _refined(own: Histogram, middle: int, before: Ints) -> Histogram:
-    """The same with those who have the median and come first apart from those who come last."""
+    """The histogram with the people of the median in two entries of a value: those who come first, and the others."""
     place, value, rows = own
     low, high = np.searchsorted(place, [middle, middle + 1]).tolist()
     there = np.flatnonzero(before)

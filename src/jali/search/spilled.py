@@ -55,7 +55,7 @@ Leaves = Iterable[tuple[Entries, Ints]]
 
 
 def kind_of(columns: Sequence[Column], labels: Sequence[int]) -> np.dtype[Any]:
-    """The type of an entry, where there are so many numbers of each label."""
+    """The type of an entry; `labels` says how many numbers each label has."""
     codes = [(f"c{at}", smallest(len(c.values))) for at, c in enumerate(columns)]
     return np.dtype([*codes, *((f"l{at}", smallest(many)) for at, many in enumerate(labels))])
 
@@ -133,7 +133,7 @@ class Part(NamedTuple):
     many: int
 
     def read(self) -> Entries:
-        """What was written."""
+        """The entries of this part, from the file."""
         return self.spill.get(self.begin, self.many)
 
 
@@ -141,7 +141,7 @@ Parts = list[Part]  # of a bucket, or of a node in the order of ties
 
 
 class Buckets:
-    """Entries of a file by the number of a bucket; of each bucket in the order in which they came."""
+    """Entries of a file, sorted into buckets; within a bucket they keep the order in which they came."""
 
     def __init__(self, spill: Spill, many: int) -> None:
         self.spill = spill
@@ -172,7 +172,7 @@ class Filed:
         self.done = 0
 
     def require_space(self, times: int) -> None:
-        """Raise InputError where the disk has no room for everybody, so many times."""
+        """Raise InputError where the disk has no room for the entries of everybody, `times` over."""
         require_space(Path(tempfile.gettempdir()), times * self.table.rows * self.kind.itemsize)
 
     def codes(self, entries: Entries) -> dict[str, NDArray[np.integer]]:
@@ -211,14 +211,23 @@ class Filed:
         return ((entries, np.zeros(len(entries), dtype=np.int64)) for entries in self.read(node))
 
     def kept(self, leaves: Iterable[Leaves]) -> Grown:
-        """What is kept of these groups."""
+        """What is kept of the groups that leaves are, to publish them."""
         finished = self.trunk.finished
         return self.trunk.grown([joined([finished(self.codes(own), at, None) for own, at in some]) for some in leaves])
 
     def ended(self, many: int) -> None:
-        """Say that so many people more are in groups."""
+        """Report progress: this many more people are in their final groups."""
         self.done += many
         self.trunk.on_step(self.done, self.table.rows)
+
+
+class Median(NamedTuple):
+    """How a node is halved: between places of a column, and within the place of the median by who comes first."""
+
+    column: str
+    place: Ints  # (codes,) the place of each code of the column
+    middle: int  # the place of the median
+    first: int  # how many people of that place go to the lower half
 
 
 class Halving(Filed):
@@ -247,7 +256,7 @@ class Halving(Filed):
     # -- who is drawn into which sample, and the order of ties ------------------------------------------------------
 
     def turned(self, everybody: Iterable[Listed]) -> Iterator[tuple[Parts, int]]:
-        """The people of each sample in a random order, and how often they may be halved."""
+        """The people of each sample in the order of ties, and how often a sample may be halved."""
         digits = np.array([self._digits(int(sample.histogram.sum())) for sample in self.samples])
         first = starts(1 << digits)
         with Spill(self.kind) as place:
@@ -261,7 +270,7 @@ class Halving(Filed):
                     yield [turned.put(each[self.bits.turn_of(len(each))]) for each in buckets], own.depth
 
     def _digits(self, many: int) -> int:
-        """The bits that divide people into buckets that fit."""
+        """How many random bits divide this many people into buckets that fit."""
         return (max(many - 1, 0) // self.room).bit_length()
 
     def _drawn(self, listed: Iterable[Listed]) -> Iterator[tuple[Ints, Entries]]:
@@ -292,7 +301,7 @@ class Halving(Filed):
     # -- the tree of a sample ---------------------------------------------------------------------------------------
 
     def _halved(self, nodes: list[Parts], left: int) -> Iterator[Leaves]:
-        """The groups of these nodes, of one size, which may be halved so often."""
+        """The groups of these nodes, which have the same size and may be halved `left` more times."""
         following: list[Parts] = []
         with Spill(self.kind) as below:
             for node in nodes:
@@ -310,25 +319,25 @@ class Halving(Filed):
     def _cut(self, node: Parts, many: int, below: Spill) -> list[Parts] | None:
         """The halves of a node; None where they break a promise, or all people have one combination."""
         self.trunk.checked += 1
-        found = self._column(node, many)
-        if found is None:
+        median = self._median(node, many)
+        if median is None:
             return None
-        name, place, middle, equal = found
-        halves = Buckets(below, 2 * len(place) if self.sorting else 2)  # of each place both halves
+        left = median.first
+        halves = Buckets(below, 2 * len(median.place) if self.sorting else 2)  # of each place both halves
         people = np.zeros((2, len(self.histogram)), dtype=np.int64)
         for entries in self.read(node):
-            key, value = place[self.codes(entries)[name]], self.values(entries)
-            upper = key >= middle
-            tied = np.flatnonzero(key == middle)[:equal]
-            upper[tied], equal = False, equal - len(tied)
-            halves.add(entries, upper + (2 * key if self.sorting else np.int64(0)))
+            place, value = median.place[self.codes(entries)[median.column]], self.values(entries)
+            upper = place >= median.middle
+            first = np.flatnonzero(place == median.middle)[:left]
+            upper[first], left = False, left - len(first)
+            halves.add(entries, upper + (2 * place if self.sorting else np.int64(0)))
             people += np.bincount(value + len(self.histogram) * upper, minlength=people.size).reshape(people.shape)
         if not all_hold(people, self.trunk.principles, self.trunk.whole):
             return None
         return [[part for parts in halves.parts[half::2] for part in parts] for half in (0, 1)]
 
-    def _column(self, node: Parts, many: int) -> tuple[str, Ints, int, int] | None:
-        """The column that a node is cut along, the place of each of its codes, the median, and who of it goes down."""
+    def _median(self, node: Parts, many: int) -> Median | None:
+        """The column to halve a node by, and its median; None where all people have the same quasi-identifiers."""
         names = [column.name for column in self.table.quasi]
         places = [self.trunk.places[name] for name in names]
         people = [np.zeros(len(place), dtype=np.int64) for place in places]
@@ -336,15 +345,16 @@ class Halving(Filed):
             codes = self.codes(entries)
             for a, place in enumerate(places):
                 people[a] += np.bincount(place[codes[names[a]]], minlength=len(place))
-        best, found = -1, None
-        for a, own in enumerate(people):
-            upto, there = np.cumsum(own), np.flatnonzero(own)
+        best, median = -1, None
+        for a, of_place in enumerate(people):
+            upto, there = np.cumsum(of_place), np.flatnonzero(of_place)
             last, first = np.searchsorted(upto, [many // 2, many // 2 + 1])
             ends = [np.array([each]) for each in (there[0], last, first, there[-1])]
             gain = int(gains_of(self.columns, a, self.by, ends)[0])
             if gain > best:
-                best, found = gain, (names[a], places[a], int(last), many // 2 - int(upto[last] - own[last]))
-        return found
+                first_half = many // 2 - int(upto[last] - of_place[last])
+                best, median = gain, Median(names[a], places[a], int(last), first_half)
+        return median
 
     def _finished(self, node: Parts, depth: int) -> Leaves:
         """The groups of a node that fits."""

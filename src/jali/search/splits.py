@@ -125,7 +125,7 @@ class Splitter:
         return self.informed(added(self.items.value[group], n), spread)
 
     def informed(self, n: Floats, spread: Iterable[tuple[Ints, Ints]]) -> float:
-        """The same of people who have each joint value, and of each column places and the people who stand there."""
+        """The information of a group: `n` people of each joint value; of each column the places and their people."""
         n = n[n > 0]
         area = 0.0
         for a, (places, people) in enumerate(spread):

@@ -177,7 +177,7 @@ class Trunk:
             yield after
 
     def refused(self, what: str) -> InputError:
-        """What is said of something that does not fit."""
+        """The error for `what` does not fit into memory."""
         return InputError(f"{what} takes more than memory holds", do=MORE)
 
     def _histograms(self, branches: list[Branch]) -> Histograms:
@@ -185,10 +185,11 @@ class Trunk:
         within, names = self.root.within(branches), [column.name for column in self.table.sensitive]
         found = []
         for column in self.table.quasi:
-            own = self.table.elsewhere.count(self.nodes, of=[column.name, *names], within=within, most=self.table.room)
-            group = np.zeros(len(own.rows), dtype=np.int64) if own.group is None else own.group
-            value = self.joint([own.nodes[name] for name in names], len(own.rows))
-            found.append((group, own.nodes[column.name], value, own.rows))
+            cells = self.table.elsewhere.count(
+                self.nodes, of=[column.name, *names], within=within, most=self.table.room
+            )  # fmt: skip
+            value = self.joint([cells.nodes[name] for name in names], len(cells.rows))
+            found.append((cells.groups, cells.nodes[column.name], value, cells.rows))
         columns = columns_of(self.table, self.importance, np.zeros((0, len(self.table.quasi)), dtype=np.int64))
         return Histograms(columns, found, self.whole, self.principles, split=self.split, similarity=self.similarity)
 
@@ -202,7 +203,7 @@ class Trunk:
         return self._portions(sorted(self.table.columns, key=lambda c: (c.role != "quasi", _most_rows(c))))
 
     def in_order(self, columns: Sequence[Column]) -> list[Branch]:
-        """The same, so that parts follow each other in the order of the codes of all columns, which are given."""
+        """The same parts, cut so that they follow each other in the order of the codes of `columns`, which are all."""
         self.nodes = {column.name: np.arange(len(column.values)) for column in columns}
         self._portions(columns)
         return [*self.root.leaves()]
@@ -222,13 +223,12 @@ class Trunk:
 
     def _portioned(self, branches: Sequence[Branch], name: str) -> list[Branch]:
         """These branches cut between values of a column, so that each part fits or has one value of it."""
-        found = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
-        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
-        made: list[Branch] = []
+        values = self.table.elsewhere.count(self.nodes, of=[name], within=self.root.within(branches))
+        group, made = values.groups, list[Branch]()
         for number, branch in enumerate(branches):
-            own = group == number
+            here = group == number
             sizes, begin = [0], []
-            for place, rows in zip(found.nodes[name][own].tolist(), found.rows[own].tolist(), strict=True):
+            for place, rows in zip(values.nodes[name][here].tolist(), values.rows[here].tolist(), strict=True):
                 if sizes[-1] and sizes[-1] + rows > self.table.room:
                     sizes.append(0)
                     begin.append(place)
@@ -254,8 +254,7 @@ class Trunk:
     def _fetched(self, branches: Sequence[Branch], columns: Sequence[Column]) -> Iterator[Table]:
         names = [column.name for column in columns]
         found = self.table.elsewhere.count(self.nodes, of=names, within=self.root.within(branches))
-        group = np.zeros(len(found.rows), dtype=np.int64) if found.group is None else found.group
-        edges = np.searchsorted(group, np.arange(len(branches) + 1))
+        edges = np.searchsorted(found.groups, np.arange(len(branches) + 1))
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             yield self._piece(found, columns, slice(low, high))
 
@@ -302,18 +301,18 @@ class Trunk:
             yield from made
 
     def _posted(self) -> Trunk:
-        """The same for a worker of the engine, which asks nobody and tells nobody."""
+        """This trunk as a worker of the engine gets it: it asks the engine nothing and reports no progress."""
         posted = copy(self)
         posted.table, posted.ends = replace(self.table, elsewhere=Nobody()), dict(self.ends)
         del posted.on_step
         return posted
 
     def _worked(self, found: Counted) -> Ended:
-        """A branch whose combinations were counted, cut to the end."""
+        """A branch cut to the end by a worker of the engine, from its counted combinations."""
         return self._cut_piece(self._piece(found, self.table.columns, slice(0, len(found.rows))), 1)
 
     def _cut_piece(self, piece: Table, threads: int | None) -> Ended:
-        """A piece cut to the end."""
+        """The groups of a piece, and what is kept of them."""
         f, (group, checked) = piece.frequencies, self.cut_of(piece, threads)
         first = f.codes[np.unique(group, return_index=True)[1]].astype(np.int64)
         codes = {column.name: column.codes for column in piece.columns}
@@ -334,7 +333,7 @@ class Trunk:
         return group, checked
 
     def finished(self, codes: Mapping[str, NDArray[np.integer]], group: Ints, rows: Ints | None) -> Finished:
-        """What is kept of rows, given by the codes of each column, whose groups were found."""
+        """What is kept of rows whose groups are found; `codes` are by column, and `group` is that of each row."""
         members = []
         for column in self.table.quasi:
             order = self.ends.get(column.name)

@@ -227,7 +227,7 @@ class Tally:
         self.table = np.zeros((entries, word + 2), dtype=np.int64)
 
     def add(self, columns: Sequence[Indices], numbers: Ints | None = None) -> None:
-        """Count some rows, each of which stands for one row or for so many `numbers`."""
+        """Count some rows; `numbers` says how many each of them stands for, by default one."""
         from jali.kernels.counting import pack
 
         most = np.array([max(int(code.max(initial=0)), 1) for _, code in columns])
@@ -253,7 +253,7 @@ class Tally:
             self._count(np.ascontiguousarray(old[:, :-1]), np.ascontiguousarray(old[:, -1]))
 
     def _widen(self, bits: Ints) -> None:
-        """The same rows in keys with more bits for some columns."""
+        """Move the rows that were counted to keys with these bits for each column."""
         codes, numbers = self.all()
         rows = self.rows
         self._fresh(bits, len(self.table))

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Ints, combine, counted, steps
-from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, room_of
+from jali.encoding.large import MORE, Counted, Cut, LargeTable, Sizes, TooManyError, about, room_of
 from jali.encoding.table import Column, Table
 from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
@@ -195,7 +195,8 @@ def _as_counted(found: Combinations, same: Mapping[str, int], names: Sequence[st
 
 
 def _too_many_values(name: str) -> InputError:
-    return InputError(f'column "{name}" alone has more values than memory holds', do=MORE)
+    do = "leave it out, or give more memory"
+    return InputError(f'column "{name}" alone has more values than memory holds', do=do)
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
@@ -221,8 +222,7 @@ def large_table(
             raise _too_many_values(name) from None
         column = encoder.column(name, {name: found.table[name]}, found.rows)
         keys[name] = Keys.of(found, column)
-        rows = counted(column.codes, found.rows, len(column.values))
-        made[name] = replace(column, codes=column.codes[:0], value_rows=rows)
+        made[name] = _by_value(column, found.rows)
     columns = tuple(made[name] for name in known if name in made)
     elsewhere, notes = _condensed(engine, opening, keys, columns, memory)
     return LargeTable(
@@ -245,7 +245,7 @@ def large_table(
 def _condensed(
     engine: Engine, opening: Opening, keys: Mapping[str, Keys], columns: Sequence[Column], memory: int
 ) -> tuple[Asked, tuple[str, ...]]:
-    """What answers questions about the table: a copy of its combinations, else the engine itself; and what to say.
+    """A copy of the table's combinations, or the engine itself where no copy can be kept; and notes for the holder.
 
     The copy is that of one moment, and is gone when nobody has the table any more.
     """
@@ -266,7 +266,7 @@ def _condensed(
 
 
 def _lasting(copy: AbstractContextManager[Engine], rows: int) -> Asked:
-    """What asks a copy, which is gone when nobody asks any more."""
+    """A copy as a table's engine; it is removed together with the last table that asks it."""
     with ExitStack() as stack:
         engine = stack.enter_context(copy)
         asked = Asked(lambda: _asked(engine), None, rows)
@@ -335,13 +335,11 @@ def bounded(table: Table, memory: int) -> Table:
     except NoRoomError as problem:
         note = f"all rows are held, more than memory allows, since no copy of their combinations can be kept: {problem}"
         return replace(table, notes=(*table.notes, note))
-    given = ("origin", "domain", "unnamed", "incomplete", "dropped", "allowed", "notes")
-    told: Any = {name: getattr(table, name) for name in given}
-    return LargeTable(columns=tuple(made), records=0, elsewhere=elsewhere, memory=memory, **told)
+    return LargeTable(columns=tuple(made), records=0, elsewhere=elsewhere, memory=memory, **about(table))
 
 
 def _has_more(table: Table, room: int) -> bool:
-    """Whether a table has more distinct rows than that."""
+    """Whether a table has more than `room` distinct rows."""
     if table.records <= room:
         return False
     tally = Tally(len(table.columns))

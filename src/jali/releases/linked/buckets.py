@@ -292,7 +292,7 @@ class Buckets(Linked):
         )  # fmt: skip
 
     def mass(self, cover_of: Callable[[Published], Cover]) -> Mass:
-        """The mass of exact cells of quasi-identifiers and sensitive columns, for whom cells cover what is said."""
+        """The mass of exact cells of the quasi-identifiers and sensitive columns; `cover_of` says what cells cover."""
         return mass_of(self.contents.shown, self.contents.pairs, self.contents, cover_of)
 
     def columns_facts(self) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ class Assigned:
         )  # fmt: skip
 
     def renumbered(self, number: Ints) -> Assigned:
-        """The same with other numbers of the batches."""
+        """This assignment with the batches numbered anew."""
         return replace(self, batch=number[self.batch], of_record=number[self.of_record])
 
     def assignment(self) -> Assignment:
@@ -107,7 +107,7 @@ class Seated:
         return Assignment.of_members(self.of_rows, self.record, self.seating.in_group, self.seating.member)
 
     def renumbered(self, order: Ints) -> Seated:
-        """The same, with batch order[i] as batch i."""
+        """This assignment with batch order[i] as batch i."""
         size, several = self.seating.in_group.sizes, self.seating.people
         begin, own = starts(size), size[order]
         member, at = np.empty_like(self.seating.member), 0
@@ -123,7 +123,7 @@ class Seated:
         return replace(self, seating=Seating(member, Runs(own), people))
 
     def parts(self) -> Assigned:
-        """The same as people of each combination, value and batch."""
+        """This assignment as people of each combination, value and batch."""
         assert self.of_rows is not None
         return Assigned.of_records(self.of_rows.one_by_one(), self.of_record)
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from jali.core.arrays import Bools, Floats, Ints, runs_of
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError, told
 from jali.principles.base import exact, whole_number
@@ -65,6 +66,8 @@ def attacks(
     The result says which beliefs are right, so it is for the holder of the original alone.
     """
     given = release_of("attacks", release)
+    if isinstance(original, LargeTable):
+        raise original.refused("attacks", "audit the release")
     if not isinstance(original, Table):
         raise InputError("the original must be a table", got=type(original).__name__, do="make one: jali.table(…)")
     least = exact("threshold", threshold)

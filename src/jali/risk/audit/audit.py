@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from jali.core.arrays import average_size, starts
 from jali.encoding.builders import suppress
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError
 from jali.principles import EntropyDiversity, TCloseness
@@ -103,6 +104,8 @@ def audit(
 
 
 def _as_table(what: Any, quasi: Iterable[str] | None, sensitive: Any, person: str | None) -> Table:
+    if isinstance(what, LargeTable):
+        raise what.refused("audit", "audit a release of the table")
     if isinstance(what, Table):
         return what
     if quasi is None and not hasattr(what, "columns"):

@@ -24,6 +24,9 @@ from jali.search.lattice.lattice import Lattice, lowest
 from jali.search.lattice.portions import Portions, rows_lost, tells
 from jali.search.lattice.tally import Levels, Roller, below
 
+Rank = tuple[float, int, Levels]
+"""By which nodes are compared: the cost, the rows that are suppressed, and the levels."""
+
 
 def best_beyond(
     table: LargeTable, principles: tuple[Principle, ...], metric: Metric, suppress: Fraction,
@@ -32,7 +35,7 @@ def best_beyond(
     """The best node as `Lattice.best` finds it, its suppressed groups, and a lattice whose table has that node."""
     top = Lattice(table.at_roots(), principles, on_step=on_step)
     budget = int(suppress * table.rows)
-    best: tuple[tuple[float, int, Levels], tuple[Lattice, Bools] | None] | None = None
+    best: tuple[Rank, tuple[Lattice, Bools] | None] | None = None  # None where the best node does not fit
     checked, alone = 0, []
     for base in bases(table, top, budget):
         if isinstance(base, tuple):
@@ -56,12 +59,9 @@ def best_beyond(
             least = costing.unsuppressed(metric, node, np.empty(0))
             if round(least, 12) - 1e-12 > best[0][0]:
                 continue
-        portions = Portions(table, top.roller, node)
-        found = portions.suppression(principles, budget)
-        if found is not None:
-            cost = getattr(portions.priced(costing, found, [metric]), metric)
-            rank = round(cost, 12), found.rows, node
-            best = (rank, None) if best is None or rank < best[0] else best
+        own = _rank_in_portions(Portions(table, top.roller, node), principles, costing, metric, budget)
+        if own is not None and (best is None or own < best[0]):
+            best = own, None
     if best is None:
         raise top.none_holds(budget)
     (_, _, node), where = best
@@ -72,6 +72,17 @@ def best_beyond(
         lattice = given_beyond(table, principles, node, on_step=on_step)
     lattice.checked = checked
     return lattice, node, hidden
+
+
+def _rank_in_portions(
+    portions: Portions, principles: tuple[Principle, ...], costing: Costing, metric: Metric, budget: int
+) -> Rank | None:
+    """The rank of a node that does not fit, as `Lattice.rank` has it; None where it does not keep the promises."""
+    hidden = portions.suppression(principles, budget)
+    if hidden is None:
+        return None
+    cost = getattr(portions.priced(costing, hidden, [metric]), metric)
+    return round(cost, 12), hidden.rows, portions.node
 
 
 def given_beyond(table: LargeTable, principles: tuple[Principle, ...], node: Levels, *, on_step: Step) -> Lattice:
@@ -119,9 +130,9 @@ def bases(table: LargeTable, top: Lattice, budget: int) -> Iterator[Table | Leve
 
 
 def _covered(bounds: _Bounds, low: Levels, high: Levels, cells: int | None = None) -> Iterator[Table | Levels]:
-    """The same for the nodes between two: none where even the highest is ruled out, else at the lowest if that fits.
+    """The bases of the nodes from `low` to `high`: none where `high` is ruled out, else the table at `low` if it fits.
 
-    Where it does not, the nodes are divided by the level of a column. `cells` is how many combinations the lowest has,
+    Where it does not fit, the nodes are divided by the level of a column. `cells` is how many combinations `low` has,
     where that is known.
     """
     if not bounds.may_hold(high):
@@ -156,7 +167,7 @@ def lowest_levels(table: LargeTable, least: int, budget: int) -> Levels:
 
 
 class _Bounds:
-    """Says of nodes whether they or nodes below may hold: from counts that are held, else by asking the engine."""
+    """Tells whether a node, or a node below it, may keep the promises: from counts at hand, else from the engine."""
 
     def __init__(self, table: LargeTable, top: Lattice, budget: int) -> None:
         self.table, self.top, self.principles, self.budget = table, top.roller, top.principles, budget
@@ -201,7 +212,7 @@ class _Bounds:
         return rows_lost(self.tell, roller.counts(roller.roll(roller.bottom, node))) <= self.budget
 
     def division(self, low: Levels, high: Levels, needed: float) -> tuple[int, int]:
-        """The column whose next level makes combinations fewest, and its level that makes them so many times fewer.
+        """The column whose next level makes combinations fewest, and the level at which they are `needed` times fewer.
 
         How many times is guessed from the entropy of the levels. Below that level such a column is soon ruled out.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jali.principles.base import Principle
 
 BITS = 62
-"""Keys of groups, and packed levels, have at most so many."""
+"""The most bits that a key of a group, or packed levels, may have."""
 
 VISITS = 2_000_000
 """Groups that a kernel visits before it says how far it is."""

@@ -109,7 +109,7 @@ class Profiles:
     people: Ints  # (profiles,)
 
     def each(self) -> Combinations:
-        """The same person by person."""
+        """The combinations of each person, one person after the other."""
         profile = owners(self.people)  # of each person
         size, place = runs_of(starts(self.size), profile)
         return Combinations(self.table.take(pa.array(place)), self.rows[place], owners(size))
@@ -168,7 +168,7 @@ def in_order(
 
 
 def _coded(answer: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The same with the texts of these columns as codes, which take a fraction of the memory."""
+    """The answer with the texts of these columns as dictionary codes, which take a fraction of the memory."""
     for at, field in enumerate(answer.schema):
         if field.name in columns and pa.types.is_string(field.type):
             answer = answer.set_column(at, field.name, answer.column(at).dictionary_encode())

@@ -166,14 +166,21 @@ class DatabaseTable:
             answer = db.ask(question, values, [*kinds, "integer"])
             names = [*([] if within is None else [GROUP]), *columns]
             return in_order(answer.rename_columns([*names, ROWS]), names, most=most)
-        numbered = f"{rows}, s AS (SELECT dense_rank() OVER (ORDER BY {keys}) AS place, r.* FROM r)"
-        places = db.ask(f"{numbered} SELECT DISTINCT place, {keys} FROM s", values, ["integer", *kinds])
-        one = f"{as_text(db, 'place')} || ':' || {as_text(db, 'n')}"
-        profiles = f"""{numbered},
-          e AS (SELECT p, place, count(*) AS n FROM s GROUP BY p, place),
-          o AS (SELECT p, {one} AS one FROM e ORDER BY p, place),
-          f AS (SELECT p, {db.joined}(one, ',') AS profile FROM o GROUP BY p)
-          SELECT profile, count(*) FROM f GROUP BY profile"""
+        return self._by_person(rows, values, kinds, columns)
+
+    def _by_person(
+        self, rows: str, values: list[Any], kinds: Sequence[Kind], columns: Sequence[str]
+    ) -> Combinations:  # fmt: skip
+        """The combinations of each person: the database gives profiles, "17:1,23:2", and how many people have each."""
+        db, keys = self.database, ", ".join(_keys(columns, None))
+        placed = f"{rows}, placed AS (SELECT dense_rank() OVER (ORDER BY {keys}) AS place, r.* FROM r)"
+        places = db.ask(f"{placed} SELECT DISTINCT place, {keys} FROM placed", values, ["integer", *kinds])
+        entry = f"{as_text(db, 'place')} || ':' || {as_text(db, 'n')}"
+        profiles = f"""{placed},
+          sums AS (SELECT p, place, count(*) AS n FROM placed GROUP BY p, place),
+          entries AS (SELECT p, {entry} AS entry FROM sums ORDER BY p, place),
+          people AS (SELECT p, {db.joined}(entry, ',') AS profile FROM entries GROUP BY p)
+          SELECT profile, count(*) FROM people GROUP BY profile"""
         answer = db.ask(profiles, values, ["text", "integer"]).rename_columns([PROFILE, PEOPLE])
         return profiles_in(places.rename_columns([PROFILE, *columns]), columns, answer).each()
 
@@ -200,7 +207,10 @@ class DatabaseTable:
     def _rows(
         self, columns: Sequence[str], person: str | None, recoded: Mapping[str, Recoding], within: Cut | None
     ) -> tuple[str, list[Any], list[Kind]]:
-        """WITH r AS (…): what is counted, under names of ours; its parameters, and the kinds of combinations."""
+        """WITH r AS (…): the rows that are counted; its parameters, and the kind of each column of a combination.
+
+        In r, columns are c0, c1, …; p is the person, g the group, and k the number of rows that one stands for.
+        """
         known = self._known([*columns, *([] if person is None else [person])])
         read = [*columns, *sorted(set() if within is None else within.columns - {*columns})]
         asked: list[str] = []

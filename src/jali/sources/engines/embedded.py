@@ -323,7 +323,7 @@ def _smallest(codes: int) -> str:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], columns: list[str], rows: int = 1 << 20) -> Iterator[pa.Table]:
-    """The same batches, some at a time."""
+    """The batches put together into tables of about this many rows."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch.select(columns))
