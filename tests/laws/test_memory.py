@@ -36,6 +36,7 @@ from jali import kernels
 from jali.core.spill import Portioned
 from jali.encoding.large import BYTES, EACH, Counted, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
+from jali.estimates import cells
 from jali.principles.base import principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.publish import partition as publishing
@@ -987,6 +988,16 @@ def test_figures_beyond_memory_are_those_in_memory(
     with tempfile.TemporaryDirectory() as folder:
         again = jali.measure(jali.load(own.save(Path(folder) / "out")), held, **options).to_dict()
     assert close(jali.measure(own, large, **options).to_dict(), again)
+
+
+def test_figures_of_boxes_that_overlap_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where so many boxes hold a value that they are sets of bits; a piece need not have every value of a column."""
+    held, large = both(many(), 60, ROLES)
+    made = jali.partition(held, jali.DistinctDiversity(2), transparent=True, show="interval")
+    release, figures = jali.load(made.save(tmp_path / "out")), jali.measure(made, held).to_dict()
+    monkeypatch.setattr(cells, "FEW", 0)
+    for table in (held, large):
+        assert close(jali.measure(release, table).to_dict(), figures | {"kl_cost": None, "log_match": None})
 
 
 def test_pieces_of_a_table_have_each_cell_once() -> None:
