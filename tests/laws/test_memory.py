@@ -732,6 +732,16 @@ def test_a_small_budget_halves_a_table_that_does_not_fit(room: int, roles: Any, 
     same_halves(held, large, [jali.KAnonymity(3), promise])
 
 
+def test_a_cell_of_more_people_than_fit_is_one_cell_of_the_figures() -> None:
+    """People who differ in other columns alone come in several portions; the KL-divergence counts them together."""
+    same = [(20, "13050", "a", "flu", ward % 3) for ward in range(300)]
+    held, large = both([*many(), *same], 60, ROLES | {"other": ["ward"]})
+    assert isinstance(large, LargeTable)
+    same_halves(held, large, [jali.KAnonymity(3), jali.EntropyDiversity(1.2)])
+    relaxed = [jali.partition(table, jali.KAnonymity(3), mode="relaxed") for table in (large, held)]
+    same_release(*relaxed, numbered=False)
+
+
 class Enumerated:
     """Every outcome of random choices, each with its probability: `each` runs a function once for each of them."""
 
