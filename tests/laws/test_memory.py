@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import math
 import os
@@ -1095,10 +1096,13 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
         lambda t: jali.partition(t, k, suppress=0.1),
         lambda t: jali.partition(t, [jali.Safety(0.9, 1), k]), lambda t: t.frame(), lambda t: t.sample(0.5, seed=1),
         lambda t: t.frequencies, lambda t: jali.measure(jali.generalize(held, k), t, rules=True),
-        jali.audit,
+        jali.audit, jali.profile,
     ]  # fmt: skip
     for ask in refused:
         with pytest.raises(InputError, match=r'memory = "11.*KB".*give more memory') as caught:
             ask(large)
         assert "\n" not in str(caught.value)
         assert not any(word in str(caught.value) for word in ("13050", "flu", "gout"))
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(InputError, match="a table beyond memory stays in its process; read it again"):
+            copied(large)

@@ -14,6 +14,7 @@ from jali.core.files import put_content
 from jali.core.text import Html, Section, aligned, bullets, document, element, html_table, joined, listed, percent
 from jali.encoding import values as v
 from jali.encoding.identifiers import is_of_several
+from jali.encoding.large import LargeTable
 from jali.encoding.table import Table
 from jali.errors import InputError, nearest_hidden, path_of
 from jali.releases.store import within_release
@@ -163,6 +164,8 @@ def profile(
             decimal=decimal, thousands=thousands, date_format=date_format,
         )  # fmt: skip
     table = found.table
+    if isinstance(table, LargeTable):
+        raise table.refused("profile")
     names = [column.name for column in table.columns]
     if person is not None and person not in names:
         raise InputError(f'person: no column "{person}" in the table', do=nearest_hidden(person, names))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -131,6 +131,10 @@ class Asked:
     keys: Mapping[str, Keys] | None  # None: columns hold codes
     rows: int
     _one: RLock = field(default_factory=RLock)  # whoever asks; an engine hears one question at a time
+
+    def __getstate__(self) -> NoReturn:
+        """What an engine holds cannot be sent to another process, nor be copied."""
+        raise InputError("a table beyond memory stays in its process", do="read it again, or save a release of it")
 
     def count(
         self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
