@@ -498,6 +498,20 @@ def test_a_copy_that_breaks_is_one_line(temporary: Path) -> None:
         assert "13050" not in str(caught.value)
 
 
+@pytest.mark.parametrize("problem", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+def test_ctrl_c_in_a_query_of_duckdb_is_ctrl_c(problem: Exception, temporary: Path) -> None:
+    """While a table is read, while its copy is made, and while that is asked; nothing is left behind."""
+    frame = duckdb.from_arrow(people(many()))
+    size = for_combinations(85, 4)
+    for place in ((LazyFrame, "count"), (LazyFrame, "batches"), (DuckDB, "put")):
+        with patch.object(*place, side_effect=problem), pytest.raises(KeyboardInterrupt):
+            jali.table(frame, **ROLES, memory=size)
+        assert not list(temporary.iterdir())
+    large = jali.table(frame, **ROLES, memory=size)
+    with patch.object(DuckDB, "answer", side_effect=problem), pytest.raises(KeyboardInterrupt):
+        jali.generalize(large, jali.KAnonymity(8))
+
+
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_is_free_while_its_table_is_used(kind: str, tmp_path: Path) -> None:
     """The copy stands elsewhere: others may write, and the release, of the rows as they were, goes into that file."""
