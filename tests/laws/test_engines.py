@@ -13,11 +13,13 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import jali
+from jali.encoding.large import LargeTable
 from jali.errors import InputError
 from jali.sources.distinct import gathered
 from jali.sources.engines.base import ROWS, Engine, Recoding, in_order, people_of
@@ -50,6 +52,34 @@ def test_an_engine_counts_combinations_and_people(rows: list[Any]) -> None:
         assert (own.person is None) == (len({row[3] for row in rows}) == len(rows))
         answers.append((plain.table.to_pylist(), plain.rows.tolist(), own.table.to_pylist(), own.rows.tolist()))
     assert all(answer == answers[0] for answer in answers)
+
+
+NAMED = [("x.y", "x"), (" a", "a "), ('"q"', "q"), ("(x)", "x"), ("c1", "c0")]
+
+
+@pytest.mark.parametrize("names", NAMED)
+def test_columns_are_counted_whatever_they_are_called(names: tuple[str, ...]) -> None:
+    """A point, a blank, quotes or brackets in a name make no other column of it."""
+    table = pa.table([pa.array([1, 1, 2]), pa.array(["a", "b", "b"])], names=list(names))
+    expected = oracle.combinations(table.to_pylist(), names)
+    for engine in holders(table):
+        assert counted(engine.count(names)) == expected
+        assert engine.sizes(names).many.tolist() == [3]
+
+
+@pytest.mark.parametrize("names", [*NAMED, ("a", "A"), ("*", "a")])
+@pytest.mark.parametrize("memory", ["1GB", 1])
+def test_a_folder_is_read_whatever_its_columns_are_called(names: tuple[str, ...], memory: Any, tmp_path: Path) -> None:
+    """Also where DuckDB would call them otherwise: two that differ in capitals only, and one that is called "*"."""
+    pq.write_table(pa.table([pa.array([1, 1, 2] * 4), pa.array(["a", "b", "b"] * 4)], names=list(names)),
+                   tmp_path / "part.parquet")  # fmt: skip
+    for place in (tmp_path, tmp_path / "part.parquet"):
+        found = jali.read(place, quasi=names, memory=400 if memory == 1 else memory)
+        assert isinstance(found, LargeTable) is (memory == 1)
+        assert {column.name for column in found.columns} == {*names}
+        assert jali.partition(found, jali.KAnonymity(4)).manifest.counts["groups"] == 3
+    with pytest.raises(InputError, match='DuckDB cannot be called "\\*"'):
+        LazyFrame(nw.from_native(duckdb.sql('SELECT 1 AS "*", 2 AS a'))).count(["*", "a"])
 
 
 @given(TABLES, st.lists(st.integers(0, 25), max_size=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import math
 import os
@@ -36,6 +37,7 @@ from jali import kernels
 from jali.core.spill import Portioned
 from jali.encoding.large import BYTES, EACH, Counted, Cut, LargeTable, TooManyError, installed
 from jali.errors import InputError
+from jali.estimates import cells
 from jali.principles.base import principles_of
 from jali.principles.counts import Counts, Sensitive
 from jali.publish import partition as publishing
@@ -496,6 +498,20 @@ def test_a_copy_that_breaks_is_one_line(temporary: Path) -> None:
         assert "13050" not in str(caught.value)
 
 
+@pytest.mark.parametrize("problem", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+def test_ctrl_c_in_a_query_of_duckdb_is_ctrl_c(problem: Exception, temporary: Path) -> None:
+    """While a table is read, while its copy is made, and while that is asked; nothing is left behind."""
+    frame = duckdb.from_arrow(people(many()))
+    size = for_combinations(85, 4)
+    for place in ((LazyFrame, "count"), (LazyFrame, "batches"), (DuckDB, "put")):
+        with patch.object(*place, side_effect=problem), pytest.raises(KeyboardInterrupt):
+            jali.table(frame, **ROLES, memory=size)
+        assert not list(temporary.iterdir())
+    large = jali.table(frame, **ROLES, memory=size)
+    with patch.object(DuckDB, "answer", side_effect=problem), pytest.raises(KeyboardInterrupt):
+        jali.generalize(large, jali.KAnonymity(8))
+
+
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_is_free_while_its_table_is_used(kind: str, tmp_path: Path) -> None:
     """The copy stands elsewhere: others may write, and the release, of the rows as they were, goes into that file."""
@@ -729,6 +745,16 @@ def test_a_small_budget_halves_a_table_that_does_not_fit(room: int, roles: Any, 
     held, large = both(many(), room, roles)
     assert isinstance(large, LargeTable)
     same_halves(held, large, [jali.KAnonymity(3), promise])
+
+
+def test_a_cell_of_more_people_than_fit_is_one_cell_of_the_figures() -> None:
+    """People who differ in other columns alone come in several portions; the KL-divergence counts them together."""
+    same = [(20, "13050", "a", "flu", ward % 3) for ward in range(300)]
+    held, large = both([*many(), *same], 60, ROLES | {"other": ["ward"]})
+    assert isinstance(large, LargeTable)
+    same_halves(held, large, [jali.KAnonymity(3), jali.EntropyDiversity(1.2)])
+    relaxed = [jali.partition(table, jali.KAnonymity(3), mode="relaxed") for table in (large, held)]
+    same_release(*relaxed, numbered=False)
 
 
 class Enumerated:
@@ -989,6 +1015,16 @@ def test_figures_beyond_memory_are_those_in_memory(
     assert close(jali.measure(own, large, **options).to_dict(), again)
 
 
+def test_figures_of_boxes_that_overlap_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where so many boxes hold a value that they are sets of bits; a piece need not have every value of a column."""
+    held, large = both(many(), 60, ROLES)
+    made = jali.partition(held, jali.DistinctDiversity(2), transparent=True, show="interval")
+    release, figures = jali.load(made.save(tmp_path / "out")), jali.measure(made, held).to_dict()
+    monkeypatch.setattr(cells, "FEW", 0)
+    for table in (held, large):
+        assert close(jali.measure(release, table).to_dict(), figures | {"kl_cost": None, "log_match": None})
+
+
 def test_pieces_of_a_table_have_each_cell_once() -> None:
     """All of them together are the table, and none has more cells than memory holds."""
     held, large = both(many(), 60, ROLES | {"other": ["ward"]})
@@ -1083,3 +1119,6 @@ def test_what_needs_every_combination_says_so_in_one_line() -> None:
             ask(large)
         assert "\n" not in str(caught.value)
         assert not any(word in str(caught.value) for word in ("13050", "flu", "gout"))
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(InputError, match="a table beyond memory stays in its process; read it again"):
+            copied(large)

@@ -178,7 +178,7 @@ def _per_node(found: Density, nodes: int) -> Floats | None:
 
 
 def _bits(asked: Ints, found: Density, nodes: int, codes: Ints) -> NDArray[np.uint64]:
-    """The boxes that hold each value, as bits: (values, words)."""
+    """The boxes that hold each value up to the last that is asked for, as bits: (values, words)."""
     boxes = len(codes)
     words, box = (boxes + 63) // 64, np.arange(boxes)
     used, short = np.unique(codes, return_inverse=True)
@@ -187,11 +187,11 @@ def _bits(asked: Ints, found: Density, nodes: int, codes: Ints) -> NDArray[np.ui
     number = np.full(nodes, -1)
     number[used] = np.arange(len(used))
     value, node, _ = found
-    kept = number[node] >= 0
+    result = np.zeros((int(asked.max(initial=0)) + 1, words), dtype="<u8")
+    kept = (number[node] >= 0) & (value < len(result))  # a value of the column need not be one that is asked for
     value, node = value[kept], number[node[kept]]
     order = np.argsort(value, kind="stable")
     present, first = np.unique(value[order], return_index=True)
-    result = np.zeros((int(asked.max(initial=0)) + 1, words), dtype="<u8")
     if len(present):
         result[present] = np.bitwise_or.reduceat(of_node[node[order]], first, axis=0)
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -48,7 +48,7 @@ from jali.search.peeling import Search
 from jali.search.recode import Recoding, recode_groups, standouts
 from jali.search.relaxed import Relaxing
 from jali.search.spilled import Bits, Halving
-from jali.search.trunk import Branch, Trunk
+from jali.search.trunk import Trunk
 
 Kind = TypeVar("Kind", bound=Partitioned)
 
@@ -109,7 +109,7 @@ class _Beyond(NamedTuple):
     """The groups of a table beyond memory, and the rows of it, piece by piece."""
 
     grown: Grown
-    pieces: Callable[[], Iterable[Table]]
+    pieces: Callable[[], Iterable[Table]]  # no cell of quasi-identifiers and sensitive values in two of them
     others: GroupedRows | None = None  # with columns that are not held
 
     def members(self, records: Ints) -> Iterator[Members]:
@@ -252,26 +252,25 @@ def _cut_beyond(asked: _Asked, table: LargeTable, trunk: Trunk, threads: int | N
     others = GroupedRows(table, trunk, branches, grown, threads) if table.others else None
     whole = None if others is None else others.whole()
     grown, others = (grown, others) if whole is None else (whole, None)
-    return _of_grown(asked, trunk, grown, branches, others)
+    return _of_grown(asked, grown, lambda: trunk.pieces(branches, other=False), others)
 
 
 def _halved_beyond(asked: _Asked, trunk: Trunk, by: By) -> Partitioned:
     """The release of equal halves of a table beyond memory, whose people pass through a private file."""
-    portions = trunk.portions()
-    return _of_grown(asked, trunk, Halving(trunk, by, Bits(fresh_order, open_order)).grown(portions), portions)
+    halving = Halving(trunk, by, Bits(fresh_order, open_order))
+    return _of_grown(asked, halving.grown(trunk.portions()), trunk.table.pieces)
 
 
 def _relaxed_beyond(asked: _Asked, trunk: Trunk, threads: int | None) -> Partitioned:
     """The release of a relaxed partition of a table beyond memory, whose people pass through a private file too."""
     relaxing = Relaxing(trunk, threads)
-    portions = trunk.in_order(relaxing.order)
-    return _of_grown(asked, trunk, relaxing.grown(portions), portions)
+    return _of_grown(asked, relaxing.grown(trunk.in_order(relaxing.order)), trunk.table.pieces)
 
 
 def _of_grown(
-    asked: _Asked, trunk: Trunk, grown: Grown, branches: Sequence[Branch], others: GroupedRows | None = None
+    asked: _Asked, grown: Grown, pieces: Callable[[], Iterable[Table]], others: GroupedRows | None = None
 ) -> Partitioned:  # fmt: skip
-    beyond = _Beyond(grown, lambda: trunk.pieces(branches, other=False), others)
+    beyond = _Beyond(grown, pieces, others)
     found = asked._replace(table=grown.table)
     return found.release(Partitioned, grown.group, grown.groups, grown.checked, divided=True, beyond=beyond)
 

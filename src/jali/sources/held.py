@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeGuard, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -22,7 +22,7 @@ from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
 from jali.sources.distinct import Tally
 from jali.sources.engines.base import GROUP, ROWS, Combinations, Engine, Recoding, require_free
-from jali.sources.engines.embedded import NoRoomError, kept
+from jali.sources.engines.embedded import NoRoomError, interruptible, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
 
@@ -84,7 +84,7 @@ def from_engine(
     wanted = [name for name, role in roles.named() if role != "person"]
     require_free(wanted)
     room = None if roles.person is not None else room_of(memory, len(wanted))
-    with opening() as engine:
+    with interruptible(), opening() as engine:
         known = engine.header
         roles.check(known)
         try:
@@ -132,6 +132,10 @@ class Asked:
     rows: int
     _one: RLock = field(default_factory=RLock)  # whoever asks; an engine hears one question at a time
 
+    def __getstate__(self) -> NoReturn:
+        """What an engine holds cannot be sent to another process, nor be copied."""
+        raise InputError("a table beyond memory stays in its process", do="read it again, or save a release of it")
+
     def count(
         self, nodes: Mapping[str, Ints], *, of: Sequence[str] | None = None, within: Cut | None = None,
         most: int | None = None,
@@ -139,7 +143,7 @@ class Asked:
         """The distinct combinations of these columns by their nodes."""
         names = list(nodes) if of is None else list(of)
         asked = _varying(names, nodes)
-        with self._one, self.opening() as engine:
+        with self._one, interruptible(), self.opening() as engine:
             found = engine.count(asked, recoded=self._recoded(nodes), within=within, most=most)
         if within is None:
             self._require_same(int(found.rows.sum()))
@@ -147,7 +151,7 @@ class Asked:
 
     def sizes(self, nodes: Mapping[str, Ints], *, within: Cut | None = None) -> Sizes:
         """How many combinations of these columns have how many rows."""
-        with self._one, self.opening() as engine:
+        with self._one, interruptible(), self.opening() as engine:
             found = engine.sizes(_varying(list(nodes), nodes), recoded=self._recoded(nodes), within=within)
         if within is None:
             self._require_same(int((found.size * found.many).sum()))
@@ -159,7 +163,7 @@ class Asked:
         """What Spark's workers make of each group; None for other engines, and where its workers cannot."""
         names, asked = list(of), _varying(list(of), nodes)
         same = {name: int(nodes[name][0]) for name in names if name not in asked}
-        with self._one, self.opening() as engine:
+        with self._one, interruptible(), self.opening() as engine:
             if not is_spark(engine):
                 return None
             return engine.each(lambda found: work(_as_counted(found, same, names)), asked, self._recoded(nodes), within)
@@ -294,7 +298,8 @@ def is_spark(engine: Engine) -> TypeGuard[LazyFrame]:
 def _asked(copy: Engine) -> Iterator[Engine]:
     """The copy; where DuckDB has too little memory or disk for a question, that is said as such."""
     try:
-        yield copy
+        with interruptible():
+            yield copy
     except Exception as problem:
         if type(problem).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
             raise

@@ -52,8 +52,13 @@ def engine_at(location: Location, memory: int | None = None) -> Iterator[Engine]
 
 @contextlib.contextmanager
 def engine_of(dataset: ds.Dataset, shown: str = "the dataset", memory: int | None = None) -> Iterator[Engine]:
-    """What counts the rows of an Arrow dataset: DuckDB, where it is installed and the files are here; else Arrow."""
-    files = _files_here(dataset)
+    """What counts the rows of an Arrow dataset: DuckDB, where it is installed and the files are here; else Arrow.
+
+    DuckDB gives columns other names where two differ in capitals only, and takes "*" for all columns.
+    """
+    names = dataset.schema.names
+    plain = "*" not in names and len({name.casefold() for name in names}) == len(names)
+    files = _files_here(dataset) if plain else None
     with _readable(shown):
         try:
             import duckdb

@@ -232,6 +232,17 @@ def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as such: DuckDB stops a query for it, and says so in words of its own."""
+    try:
+        yield
+    except Exception as problem:
+        if type(problem).__name__ == "InterruptException" or str(problem) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextlib.contextmanager
 def opened(location: Location, *, writes: bool = False, memory: int | None = None) -> Iterator[Database]:
     """A connection in one transaction, which is kept only if it `writes` and the block ends well."""
     match location.scheme:
@@ -257,9 +268,10 @@ def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Da
         with bounded(memory) as own, duckdb.connect(location.place, read_only=not writes, config=own) as connection:
             if not writes:  # a view of an input may name any file of this machine: only the database itself is read
                 connection.execute("SET enable_external_access = false")
-            connection.execute("BEGIN")
-            yield DuckDB(connection, location.shown)
-            connection.execute("COMMIT" if writes else "ROLLBACK")
+            with interruptible():
+                connection.execute("BEGIN")
+                yield DuckDB(connection, location.shown)
+                connection.execute("COMMIT" if writes else "ROLLBACK")
     except duckdb.OutOfMemoryException:
         raise MemoryError(f"there is not enough memory for {location.shown}") from None
     except duckdb.Error as problem:
@@ -304,7 +316,7 @@ def kept(widths: Mapping[str, int], batches: Iterable[pa.RecordBatch], memory: i
     if len({name.casefold() for name in widths}) < len(widths):
         raise NoRoomError("names of columns differ in capitals only, which DuckDB takes for the same")
     names = ("main", "combinations")
-    with bounded(memory) as own:
+    with interruptible(), bounded(memory) as own:
         path = str(Path(own["temp_directory"]) / "combinations.duckdb")
         with duckdb.connect(path, config=own) as connection:
             database = DuckDB(connection, "the copy of the table")
@@ -312,7 +324,8 @@ def kept(widths: Mapping[str, int], batches: Iterable[pa.RecordBatch], memory: i
             connection.execute(f"CREATE TABLE {of_table(names)} ({', '.join(columns)}, {quoted(ROWS)} BIGINT)")
             for some in _gathered(batches, [*widths, ROWS]):
                 try:
-                    database.put(names, some, ())
+                    with interruptible():
+                        database.put(names, some, ())
                 except duckdb.Error as problem:
                     raise NoRoomError(f"the temporary folder does not take it ({type(problem).__name__})") from None
             yield DatabaseTable(database, names, ROWS)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from jali.core.scratch import private_folder
 from jali.encoding.large import Cut, Sizes, TooManyError
-from jali.errors import ChangedError
+from jali.errors import ChangedError, InputError
 from jali.sources.distinct import gathered
 from jali.sources.engines.base import (
     GROUP,
@@ -122,6 +122,8 @@ class LazyFrame:
         """The rows that are counted, with nodes and groups, and the names of what makes a combination."""
         names = list(columns)
         read = [*names, *sorted(set() if within is None else within.columns - {*names})]
+        if self.library == "duckdb" and "*" in read:
+            raise InputError('a column of DuckDB cannot be called "*", which stands for all columns', do="rename it")
         more: list[Any] = [
             *([] if person is None else [nw.col(person).alias(PERSON)]),
             *([self.number] if self.number else []),
@@ -136,10 +138,18 @@ class LazyFrame:
         return frame, names
 
     def _grouped(self, frame: nw.LazyFrame[Any], names: list[str]) -> nw.LazyFrame[Any]:
-        """The distinct rows of these columns, with how many there are of each."""
+        """The distinct rows of these columns, with how many there are of each.
+
+        Columns have plain names while they are grouped: DuckDB would read "x.y" as the column y of a table x.
+        """
         rows = nw.len() if self.number is None else nw.col(self.number).sum()
-        needed = [*names, *([self.number] if self.number else [])]
-        return frame.select(needed).group_by(names, drop_null_keys=False).agg(rows.alias(ROWS))
+        plain = {name: f"c{at}" for at, name in enumerate(names)}
+        own: list[Any] = [
+            *(nw.col(name).alias(each) for name, each in plain.items()),
+            *([self.number] if self.number else []),
+        ]
+        counted = frame.select(*own).group_by([*plain.values()], drop_null_keys=False).agg(rows.alias(ROWS))
+        return counted.select(*(nw.col(each).alias(name) for name, each in plain.items()), ROWS)
 
     def _answer(self, counted: nw.LazyFrame[Any], most: int | None, recoded: Mapping[str, Recoding]) -> pa.Table:
         """What was counted; TooManyError, or a table of more rows, where it is more than `most`."""
