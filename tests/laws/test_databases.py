@@ -681,3 +681,39 @@ def test_a_database_that_another_connection_holds_says_who(tmp_path: Path) -> No
         connection.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="in use by another process"), opened(location) as database:
             database.tables()
+
+
+@FILES
+def test_journals_of_a_write_that_was_broken_off_are_cleared_away(suffix: str, tmp_path: Path) -> None:
+    """The next write begins anew, and leaves none; one that cannot end leaves none either."""
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    place = tmp_path / f"x.{suffix}"
+    left = [tmp_path / f".x.{suffix}.jali-new{end}" for end in (".wal", "-journal", "-wal")]
+    for journal in left:
+        journal.write_bytes(b"half a transaction")
+    assert jali.load(release.write(f"{place}?table=t")).rows == 60
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_new_file_whose_transaction_stays_in_a_journal_does_not_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the disk fills up at its end: nothing is left."""
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    from jali.sources.engines import stored
+
+    monkeypatch.setattr(stored, "_write_manifest", lambda *given: None)
+    monkeypatch.setattr(release, "check_written", lambda *given: (tmp_path / ".x.duckdb.jali-new-wal").touch())
+    with pytest.raises(InputError, match="the disk is full; free some space"):
+        release.write(f"{tmp_path / 'x.duckdb'}?table=t")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_question_to_duckdb_can_be_broken_off(tmp_path: Path) -> None:
+    """What DuckDB makes of Ctrl-C is Ctrl-C again; what else fails is not."""
+    location = located(filled(tmp_path / "x.duckdb", ROWS))
+    assert location is not None
+    with pytest.raises(KeyboardInterrupt), opened(location):
+        raise RuntimeError("Query interrupted")
+    with pytest.raises(RuntimeError, match="another"), opened(location):
+        raise RuntimeError("another")

@@ -22,7 +22,7 @@ from jali.errors import ChangedError, InputError
 from jali.sources.assemble import Encoder, Roles, assemble
 from jali.sources.distinct import Tally
 from jali.sources.engines.base import GROUP, ROWS, Combinations, Engine, Recoding, require_free
-from jali.sources.engines.embedded import NoRoomError, kept
+from jali.sources.engines.embedded import NoRoomError, interruptible, kept
 from jali.sources.engines.locations import Location, is_dataset, located
 from jali.sources.writing import Writing, as_line
 
@@ -294,7 +294,8 @@ def is_spark(engine: Engine) -> TypeGuard[LazyFrame]:
 def _asked(copy: Engine) -> Iterator[Engine]:
     """The copy; where DuckDB has too little memory or disk for a question, that is said as such."""
     try:
-        yield copy
+        with interruptible():
+            yield copy
     except Exception as problem:
         if type(problem).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
             raise

@@ -242,6 +242,9 @@ def _as_sqlite(value: Any) -> Any:
 LEAST = 256_000_000
 """Bytes that DuckDB is allowed at the least; with less it would rather fail than use the disk."""
 A_THREAD = 125_000_000  # bytes that each of its threads needs
+HELD, FULL = "in use by another process", "the disk is full"
+JOURNALS = (".wal", "-journal", "-wal", "-shm")
+"""How the names end of what DuckDB and SQLite keep beside a file while they write."""
 
 
 @contextlib.contextmanager
@@ -253,7 +256,19 @@ def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
             allowed = max(memory, LEAST)
             threads = max(1, min(os.cpu_count() or 1, allowed // A_THREAD))
             own |= {"memory_limit": f"{allowed // 10**6}MB", "threads": threads}
-        yield own
+        with interruptible():
+            yield own
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C during a question to DuckDB, which has a name of its own for it."""
+    try:
+        yield
+    except Exception as problem:
+        if str(problem) != "Query interrupted" and type(problem).__name__ != "InterruptException":
+            raise
+        raise KeyboardInterrupt from None
 
 
 @contextlib.contextmanager
@@ -302,7 +317,8 @@ def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Da
             do = "close that connection, or pass its table to jali.table"
             raise refused(location, "a connection of this process", do) from None
         held = "lock" in str(problem) and isinstance(problem, duckdb.IOException)
-        raise refused(location, "in use by another process" if held else type(problem).__name__) from None
+        why = HELD if held else FULL if "No space left" in str(problem) else type(problem).__name__
+        raise refused(location, why) from None
 
 
 @contextlib.contextmanager
@@ -321,7 +337,7 @@ def _sqlite(location: Location, writes: bool) -> Iterator[Database]:
             raise InputError(f"{location.shown} holds text that is not valid UTF-8", do=do) from None
         name = str(getattr(problem, "sqlite_errorname", type(problem).__name__))
         held = name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-        raise refused(location, "in use by another process" if held else name) from None
+        raise refused(location, HELD if held else FULL if name == "SQLITE_FULL" else name) from None
     finally:
         if connection is not None:
             connection.close()  # what was not committed is gone
