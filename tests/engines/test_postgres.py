@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
@@ -264,3 +265,20 @@ def test_a_private_report_of_a_release_in_postgres(postgres: Server, tmp_path: A
     done = CliRunner().invoke(app, ["report", postgres.url("reported"), "--original", original, "-o", str(page)])
     assert done.exit_code == 0, done.output
     assert page.is_file()
+
+
+def test_two_who_make_the_same_table_are_told_so(postgres: Server) -> None:
+    """Whatever Postgres calls it: here the second waits for the first, and then the name is taken."""
+    import psycopg
+
+    census(postgres, "patients", 2_000)
+    release = jali.generalize(table_at(postgres, "patients"), K)
+    postgres.run("DROP TABLE IF EXISTS met, met_manifest")
+    with psycopg.connect(postgres.url()) as first:
+        first.execute("CREATE TABLE met (a INTEGER)")
+        timer = threading.Timer(1, first.commit)
+        timer.start()
+        with pytest.raises(InputError, match="another process writes to the same tables"):
+            release.write(postgres.url("met"))
+        timer.join()
+    assert postgres.run("SELECT count(*) FROM met") == [(0,)]

@@ -305,6 +305,8 @@ _KINDS: dict[int, Kind] = {
     1082: "date", 1114: "timestamp", 1184: "timestamp",
 }  # fmt: skip
 """The types of Postgres by their numbers, which are the same everywhere."""
+_MET = ("40001", "40P01", "23505", "42P07")
+"""What Postgres says where two make the same table: no order of the two, deadlock, a name that is taken by now."""
 
 
 class Postgres(Database):
@@ -431,4 +433,7 @@ def postgres(location: Location, writes: bool) -> Iterator[Database]:
             connection.read_only = not writes
             yield Postgres(connection, location.shown)
     except psycopg.Error as problem:
-        raise refused(location, type(problem).__name__) from None
+        both = problem.sqlstate in _MET
+        raise refused(
+            location, "another process writes to the same tables" if both else type(problem).__name__
+        ) from None
