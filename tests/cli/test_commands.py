@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sqlite3
 import tomllib
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,33 @@ def test_audit_of_any_file(ward: Any, form: str) -> None:
     coarser = json.loads(ward.jali("audit", f"patients.{form}", "--quasi", "zip", "--json").stdout)
     assert coarser["k"] == 2
     assert "distinct_l" not in coarser
+
+
+@pytest.mark.parametrize("place", ["patients.sqlite?table=patients", "parts/*.parquet", "parts"])
+def test_a_table_of_a_database_or_a_folder_is_audited_and_begun_as_a_file_is(ward: Any, place: str) -> None:
+    """audit with named columns, and the first job, which runs as it is and names the table beside it."""
+    table = pacsv.read_csv("patients.csv")
+    with closing(sqlite3.connect("patients.sqlite")) as database:
+        database.execute(f"CREATE TABLE patients ({', '.join(table.column_names)})")
+        database.execute("CREATE TABLE visits (a)")
+        database.executemany(
+            "INSERT INTO patients VALUES (?, ?, ?, ?, ?)", [tuple(r.values()) for r in table.to_pylist()]
+        )
+        database.commit()
+    (ward / "parts").mkdir()
+    pq.write_table(table, "parts/1.parquet")
+    result = ward.jali("audit", place, "--quasi", "zip", "--sensitive", "condition", "--json")
+    assert json.loads(result.stdout)["k"] == 2
+    assert ward.jali("init", place, "-o", "first.toml").exit_code == 0
+    assert f'input = "{place}"' in (ward / "first.toml").read_text()
+    assert ward.jali("publish", "first.toml", "--dry-run").exit_code == 0
+
+
+def test_commands_ask_for_files_beside_a_release_in_a_database(ward: Any) -> None:
+    """A private file may lie anywhere: a database is no folder that is handed out."""
+    ward.edit("job.toml", 'output = "out"', 'output = { database = "out.sqlite", table = "out" }')
+    resumed = ("--methods", "lattice", "--strengths", "2", "--resume", "private.json", "--json")
+    assert ward.jali("frontier", "job.toml", *resumed).exit_code == 0
 
 
 def test_audit_counts_people_where_they_are_named(ward: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
@@ -206,3 +207,78 @@ def test_a_table_beyond_memory_gives_the_release_of_memory(postgres: Server) -> 
         shown = [Counter(map(str, each.frame("arrow").to_pylist())) for each in made]
         assert shown[0] == shown[1]
         assert made[0].manifest.counts == made[1].manifest.counts
+
+
+def test_values_of_postgres_are_found_again_beyond_memory(postgres: Server) -> None:
+    """Numbers of 32 bits, exact ones that are none, words that their order takes for the same."""
+    postgres.run("CREATE COLLATION IF NOT EXISTS same (provider=icu, locale='und-u-ks-level2', deterministic=false)")
+    columns = {
+        "dose": "((i % 6) / 10.0)::real",
+        "height": "CASE WHEN i % 6 = 0 THEN 'NaN'::numeric ELSE i % 6 END",
+        "name": "(ARRAY['A', 'a', 'B', 'b', 'C', 'c'])[1 + i % 6] COLLATE same",
+    }
+    for name, made in columns.items():
+        postgres.run("DROP TABLE IF EXISTS kept")
+        postgres.run(f"CREATE TABLE kept AS SELECT {made} AS x, (i / 6) % 6 AS y FROM generate_series(0, 143) AS i")
+        roles: Any = {"quasi": {"x": jali.suppress(), "y": jali.bands(3)}}
+        held, large = (jali.read(postgres.url("kept"), **roles, memory=memory) for memory in (None, "2KB"))
+        assert type(large) is LargeTable
+        assert held.columns[0].values.null_count == (name == "height")
+        assert len(held.columns[0].values) == 6
+        made_of = [jali.generalize(table, jali.KAnonymity(10)).frame("arrow").to_pylist() for table in (held, large)]
+        assert Counter(map(str, made_of[0])) == Counter(map(str, made_of[1]))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("'Infinity'::numeric", 'column "x" holds an infinite number; replace it'),
+        ("'infinity'::date", "holds a date outside the years 1 to 9999; replace it"),
+        ("'0044-03-15 BC'::timestamp", "holds a date outside the years 1 to 9999; replace it"),
+    ],
+)
+def test_values_that_only_postgres_knows_are_refused_in_one_line(value: str, message: str, postgres: Server) -> None:
+    """With what is wrong, whatever its client calls it."""
+    postgres.run("DROP TABLE IF EXISTS odd_values")
+    postgres.run(f"CREATE TABLE odd_values AS SELECT {value} AS x")
+    with pytest.raises(InputError) as caught:
+        jali.read(postgres.url("odd_values"), quasi=["x"])
+    assert message in str(caught.value)
+
+
+def test_a_server_that_does_not_answer_is_said_with_its_port(postgres: Server) -> None:
+    """Not with the question that its client asks."""
+    port = postgres.port + 1 if postgres.port < 65535 else 1
+    with pytest.raises(InputError, match=rf"port {port} failed: Connection refused"):
+        jali.read(f"postgresql://jali@127.0.0.1:{port}/x?table=t", quasi=["a"])
+
+
+def test_a_private_report_of_a_release_in_postgres(postgres: Server, tmp_path: Any) -> None:
+    """There is no manifest beside an address, so the page has no digest of one."""
+    from click.testing import CliRunner
+
+    from jali.cli.app import app
+
+    census(postgres, "patients", 2_000)
+    jali.generalize(table_at(postgres, "patients"), K).write(postgres.url("reported"), overwrite=True)
+    page, original = tmp_path / "page.html", postgres.url("patients")
+    done = CliRunner().invoke(app, ["report", postgres.url("reported"), "--original", original, "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert page.is_file()
+
+
+def test_two_who_make_the_same_table_are_told_so(postgres: Server) -> None:
+    """Whatever Postgres calls it: here the second waits for the first, and then the name is taken."""
+    import psycopg
+
+    census(postgres, "patients", 2_000)
+    release = jali.generalize(table_at(postgres, "patients"), K)
+    postgres.run("DROP TABLE IF EXISTS met, met_manifest")
+    with psycopg.connect(postgres.url()) as first:
+        first.execute("CREATE TABLE met (a INTEGER)")
+        timer = threading.Timer(1, first.commit)
+        timer.start()
+        with pytest.raises(InputError, match="another process writes to the same tables"):
+            release.write(postgres.url("met"))
+        timer.join()
+    assert postgres.run("SELECT count(*) FROM met") == [(0,)]

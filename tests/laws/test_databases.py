@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 
 import jali
 from jali.core import files as core_files
+from jali.encoding.large import LargeTable
 from jali.errors import InputError, InternalError
 from jali.job import Job
 from jali.sources.engines.base import Recoding
@@ -322,7 +324,7 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(address: str, tmp_
         ("postgresql://host/db?table=t&tabel=x", 'no option "tabel"'),
         ("postgresql://host:port/db", "is damaged"),
         ("sqlite://host/x.db", "the address of a sqlite file is"),
-        ("duckdb:////nowhere/x.duckdb?table=t", "cannot be used"),
+        ("duckdb:////nowhere/x.duckdb?table=t", "no file /nowhere/x.duckdb; check the path"),
     ],
 )
 def test_odd_addresses_are_refused_in_one_line(given: str, message: str) -> None:
@@ -535,3 +537,183 @@ def test_words_that_a_column_takes_for_the_same_are_counted_apart(suffix: str, t
         assert counted(engine.count(["ill"])) == {("Flu",): 1, ("flu",): 1, ("FLU",): 1}
         assert counted(engine.count(["ill"], recoded={"ill": recoding})) == {(0,): 1, (1,): 1, (None,): 1}
         assert engine.count(["ill"], person="who").person is None
+
+
+def test_what_is_derived_from_an_address_is_a_mere_path() -> None:
+    """It can be looked for, and is not there; so a command may ask for the manifest beside any release."""
+    address = place_of("postgresql://host/db?table=t")
+    for derived in (address / "manifest.json", address.parent, address.resolve()):
+        assert not derived.is_file()
+        assert "host" in str(derived)
+
+
+@FILES
+def test_what_is_no_database_is_said_as_such(suffix: str, tmp_path: Path) -> None:
+    """A file that is not there, one of another kind, a pipe; nothing is made, and nobody waits."""
+    there = tmp_path / f"notes.{suffix}"
+    there.write_text("a,b\n1,2\n")
+    pipe = tmp_path / f"pipe.{suffix}"
+    os.mkfifo(pipe)
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    before = sorted(tmp_path.iterdir())
+    for path in (there, pipe):
+        for use in (lambda place: jali.read(place, **ROLES), jali.load, release.write):
+            with pytest.raises(InputError, match="is no database; name an SQLite or DuckDB file"):
+                use(f"{path}?table=t")
+    with pytest.raises(InputError, match="is no file; name a database file"):
+        jali.load(f"{suffix}://{pipe}?table=t")
+    gone = tmp_path / f"gone.{suffix}"
+    for use in (lambda: jali.read(gone, table="t", **ROLES), lambda: jali.read(f"{gone}?table=t", **ROLES),
+                lambda: jali.load(f"{gone}?table=t"), lambda: jali.load(gone)):  # fmt: skip
+        with pytest.raises(InputError, match=rf"no file .*gone\.{suffix}; check the path"):
+            use()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_table_that_is_not_there_is_answered_by_those_that_are(tmp_path: Path) -> None:
+    """No first line of a file is blamed."""
+    with pytest.raises(InputError, match=r'no table "PEOPLE" in .*; known: people'):
+        jali.read(filled(tmp_path / "x.sqlite", ROWS), table="PEOPLE", **ROLES)
+
+
+def lite(path: Path, kind: str, values: list[Any]) -> Path:
+    """An SQLite file whose table has these values in the column x, each with every number of six in y."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE t (x {kind}, y INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(v, n) for v in values for n in range(6) for _ in "ab"])
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("DATETIME", [f"2024-01-01T1{at}:00:00" for at in range(6)]),
+        ("TIMESTAMP", [f"2024-01-01 1{at}:00Z" for at in range(6)]),
+        ("TIMESTAMP", [*(f"2024-01-0{at}" for at in range(1, 6)), None]),
+        ("", [1, "1", 2, 3.5, "x", None]),
+        ("REAL", [0.1, 1 / 3, 2, 1e300, -0.0, None]),
+    ],
+)
+def test_what_sqlite_keeps_in_its_own_way_is_found_again_beyond_memory(
+    kind: str, values: list[Any], tmp_path: Path
+) -> None:
+    """Dates in any form, and numbers among texts, are counted by their nodes as in memory."""
+    path = lite(tmp_path / "x.sqlite", kind, values)
+    roles: Any = {"quasi": {"x": jali.suppress(), "y": jali.bands(3)}}
+    held, large = (jali.read(path, **roles, memory=memory) for memory in (None, "2KB"))
+    assert type(large) is LargeTable
+    rows = [Counter(map(str, jali.generalize(t, jali.KAnonymity(6)).frame("arrow").to_pylist())) for t in (held, large)]
+    assert rows[0] == rows[1]
+
+
+def test_sqlite_columns_that_are_computed_are_columns(tmp_path: Path) -> None:
+    """Stored or not; those that a virtual table hides are none."""
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b INTEGER AS (a * 2) STORED, c INTEGER AS (a + 1))")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,), (2,)])
+        connection.commit()
+    table = jali.read(path, quasi=["b", "c"])
+    assert table.unnamed == ("a",)
+    assert [c.values.to_pylist() for c in table.columns] == [[2, 4], [2, 3]]
+
+
+def test_sqlite_numbers_in_columns_of_dates_are_numbers(tmp_path: Path) -> None:
+    """Seconds since 1970, mostly."""
+    (column, _) = jali.read(lite(tmp_path / "x.sqlite", "DATETIME", [17, 18]), quasi=["x", "y"]).columns
+    assert (column.kind, column.values.to_pylist()) == ("number", [17, 18])
+
+
+def test_sqlite_texts_that_are_no_texts_are_said_without_them(tmp_path: Path) -> None:
+    """Words in Latin-1, say."""
+    path = tmp_path / "x.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT CAST(x'4de1fc' AS TEXT) AS a")
+        connection.commit()
+    with pytest.raises(InputError, match="holds text that is not valid UTF-8; write it again as UTF-8") as caught:
+        jali.read(path, quasi=["a"])
+    assert "M" not in str(caught.value).replace(str(path), "")
+
+
+def test_json_of_a_database_cannot_be_published(tmp_path: Path) -> None:
+    """Naming such a column is an error; leaving it out is none."""
+    path = tmp_path / "x.duckdb"
+    with closing(duckdb.connect(str(path))) as connection:
+        connection.execute("CREATE TABLE t AS SELECT '[1]'::JSON AS a, 1 AS b")
+    with pytest.raises(InputError, match=r'column "a" of .* holds values that jali cannot publish'):
+        jali.read(path, quasi=["a"])
+    assert jali.read(path, quasi=["b"]).rows == 1
+
+
+@pytest.mark.parametrize("place", ["x.duckdb", "parts", "x.parquet"])
+@pytest.mark.parametrize("day", ["'infinity'::DATE", "'0044-03-15 (BC)'::DATE", "'infinity'::TIMESTAMP"])
+def test_dates_that_no_calendar_shows_are_refused_when_they_are_read(place: str, day: str, tmp_path: Path) -> None:
+    """With their column, and not in the middle of publishing."""
+    (tmp_path / "parts").mkdir()
+    with closing(duckdb.connect(str(tmp_path / "x.duckdb"))) as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT {day} AS born UNION ALL SELECT DATE '2020-01-01'")
+        for file in ("x.parquet", "parts/1.parquet"):
+            connection.execute(f"COPY t TO '{tmp_path / file}' (FORMAT parquet)")
+    with pytest.raises(InputError, match='column "born" holds a date outside the years 1 to 9999'):
+        jali.read(tmp_path / place, quasi={"born": jali.dates()})
+
+
+def test_a_column_of_lists_is_named_also_where_arrow_counts(tmp_path: Path) -> None:
+    """Files that can be read are not blamed."""
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [[1]], "b": [1]}), folder / "1.parquet")
+    with pytest.raises(InputError, match='column "a" holds values that jali cannot publish: got list'):
+        jali.read(tmp_path, quasi=["a", "year"])
+    assert jali.read(tmp_path, quasi=["b", "year"]).rows == 1
+
+
+def test_a_database_that_another_connection_holds_says_who(tmp_path: Path) -> None:
+    """This process itself, or another."""
+    path = filled(tmp_path / "x.duckdb", ROWS)
+    with closing(duckdb.connect(str(path))), pytest.raises(InputError, match="a connection of this process; close"):
+        jali.read(path, **ROLES)
+    path = filled(tmp_path / "x.sqlite", ROWS)
+    location = located(path)
+    assert location is not None
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match="in use by another process"), opened(location) as database:
+            database.tables()
+
+
+@FILES
+def test_journals_of_a_write_that_was_broken_off_are_cleared_away(suffix: str, tmp_path: Path) -> None:
+    """The next write begins anew, and leaves none; one that cannot end leaves none either."""
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    place = tmp_path / f"x.{suffix}"
+    left = [tmp_path / f".x.{suffix}.jali-new{end}" for end in (".wal", "-journal", "-wal")]
+    for journal in left:
+        journal.write_bytes(b"half a transaction")
+    assert jali.load(release.write(f"{place}?table=t")).rows == 60
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_new_file_whose_transaction_stays_in_a_journal_does_not_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the disk fills up at its end: nothing is left."""
+    release = jali.generalize(jali.table(ROWS, **ROLES), K)
+    from jali.sources.engines import stored
+
+    monkeypatch.setattr(stored, "_write_manifest", lambda *given: None)
+    monkeypatch.setattr(release, "check_written", lambda *given: (tmp_path / ".x.duckdb.jali-new-wal").touch())
+    with pytest.raises(InputError, match="the disk is full; free some space"):
+        release.write(f"{tmp_path / 'x.duckdb'}?table=t")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_question_to_duckdb_can_be_broken_off(tmp_path: Path) -> None:
+    """What DuckDB makes of Ctrl-C is Ctrl-C again; what else fails is not."""
+    location = located(filled(tmp_path / "x.duckdb", ROWS))
+    assert location is not None
+    with pytest.raises(KeyboardInterrupt), opened(location):
+        raise RuntimeError("Query interrupted")
+    with pytest.raises(RuntimeError, match="another"), opened(location):
+        raise RuntimeError("another")

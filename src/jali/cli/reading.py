@@ -170,9 +170,9 @@ def audit(
 
 def holds_rows(place: Path, *, named: bool) -> bool:
     """Whether a place holds rows rather than a release; in a database, or a folder, it does where columns are named."""
-    from jali.sources.engines.locations import is_address, located
+    from jali.sources.engines.locations import located
 
-    found = located(place) if is_address(place) or place.exists() else None
+    found = located(place)
     if found is not None:
         return named or (found.scheme == "parquet" and not place.is_dir())
     return place.exists() and not place.is_dir()  # a pipe too

@@ -16,7 +16,7 @@ from jali.cli.shared import PATH
 from jali.core.files import put_content
 from jali.core.text import printable
 from jali.errors import InputError
-from jali.sources.engines.locations import is_address
+from jali.sources.engines.locations import is_address, located
 
 if TYPE_CHECKING:
     from jali.risk.profile import ColumnProfile, Profile
@@ -103,7 +103,7 @@ def init(*, data: Path, output: Path, person: str | None, overwrite: bool, **rea
     import jali
     from jali.risk.roles import K
 
-    if not data.is_file() and not is_address(data):  # a pipe cannot be read again when the job is run
+    if not data.is_file() and located(data) is None:  # a pipe cannot be read again when the job is run
         raise InputError(f"no file {data}", do="name a file with a table")
     to_stdout = str(output) == "-"
     if not to_stdout:

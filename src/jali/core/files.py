@@ -299,7 +299,8 @@ def require_space(folder: Path, wanted: int) -> None:
     there = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     free = shutil.disk_usage(there).free
     if free < wanted:
-        got = f"{free / 1e9:,.1f} GB free, about {wanted / 1e9:,.1f} GB needed"
+        size, unit = (1e9, "GB") if wanted >= 1e9 else (1e6, "MB")
+        got = f"{free / size:,.1f} {unit} free, about {wanted / size:,.1f} {unit} needed"
         raise InputError(f"there is not enough room in {folder}", got=got, do="free some space or choose another place")
 
 

@@ -22,6 +22,7 @@ _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$"
 _TRUTH = r"^(?i:true|false)$"
 _DAY_MICROS = 86_400_000_000
+_CALENDAR = (-719_162, 2_932_896)  # the first day of the year 1 and the last of 9999, from 1970 on
 _TRIED = 32
 
 
@@ -91,6 +92,17 @@ def infinite(values: pa.Array) -> int | None:
     if not pa.types.is_floating(values.type):
         return None
     at = int(pc.index(pc.is_inf(values), True).as_py())
+    return None if at < 0 else at
+
+
+def beyond_calendar(values: pa.Array) -> int | None:
+    """Where the first day, or time in microseconds, stands that is not in the years 1 to 9999, if there is one."""
+    if kind_of(values) != "date":
+        return None
+    whole = pa.types.is_date(values.type)
+    count = values.cast(pa.int32()).cast(pa.int64()) if whole else values.cast(pa.int64())
+    first, last = _CALENDAR if whole else (_CALENDAR[0] * _DAY_MICROS, (_CALENDAR[1] + 1) * _DAY_MICROS - 1)
+    at = int(pc.index(pc.or_(pc.less(count, first), pc.greater(count, last)), True).as_py())
     return None if at < 0 else at
 
 

@@ -55,7 +55,7 @@ class Raw:
 
 
 def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_rows: bool = True) -> Raw:
-    """Distinct values and codes of an Arrow column; NaN counts as missing, infinity is refused."""
+    """Distinct values and codes of an Arrow column; NaN counts as missing, infinity is refused, also of dates."""
     dictionaries, chunks = [], []
     for chunk in column.chunks or [pa.array([], column.type)]:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else encodable(name, chunk, kind).dictionary_encode()
@@ -82,6 +82,7 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
         distinct = _told_apart(name, distinct)
     found = Raw(distinct, tuple(parts), has_rows)
     refuse_infinite(name, found, found.distinct)
+    _refuse_no_day(name, found)
     return found
 
 
@@ -106,6 +107,14 @@ def refuse_infinite(name: str, found: Raw, values: pa.Array) -> None:
         raise InputError(
             f'column "{name}" holds an infinite number{found.where(at)}', do="replace it or leave it empty"
         )
+
+
+def _refuse_no_day(name: str, found: Raw) -> None:
+    """Raise InputError for a date of a database that no calendar shows, such as its infinity."""
+    at = v.beyond_calendar(found.distinct)
+    if at is not None:
+        what = f'column "{name}" holds a date outside the years 1 to 9999{found.where(at)}'
+        raise InputError(what, do="replace it or leave it empty")
 
 
 def _refuse_broken_text(name: str, values: pa.Array) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from jali.core.formats import csv_lines, joined_lines
 from jali.encoding.large import Cut, Sizes
-from jali.errors import InputError, nearest_hidden
+from jali.errors import InputError, nearest
 from jali.sources.engines.base import (
     GROUP,
     NO_RECODING,
@@ -36,6 +36,16 @@ ARROW: dict[Kind, pa.DataType] = {
     "text": pa.string(), "integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Of:
+    """The column whose values are recoded: its table, its name, what it holds, and the place where it is asked for."""
+
+    names: Names
+    name: str
+    kind: Kind
+    at: int
 
 
 def of_table(names: Names) -> str:
@@ -82,7 +92,7 @@ class Database(ABC):
         """The columns of a table, and what each holds."""
 
     @abstractmethod
-    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+    def nodes(self, recoding: Recoding, of: Of, before: int) -> tuple[str, list[Any]]:
         """Values and nodes as a table `value`, `node`, and its parameters; so many others stand before them."""
 
     @abstractmethod
@@ -120,7 +130,8 @@ class Database(ABC):
             raise InputError(f"{self.shown} has {len(known)} tables", do=do)
         found = self.named(name)
         if found is None:
-            raise InputError(f'no table "{name}" in {self.shown}', do=nearest_hidden(name, known))
+            do = nearest(name, known) if known else "name another database"
+            raise InputError(f'no table "{name}" in {self.shown}', do=do)
         return found
 
     def target(self, name: str) -> Names:
@@ -220,7 +231,7 @@ class DatabaseTable:
             own_value = self.database.expression(name, known[name])
             node = f"m{at}.node"
             if name in recoded:
-                nodes, own = self.database.nodes(recoded[name], at, len(values))
+                nodes, own = self.database.nodes(recoded[name], Of(self.names, name, known[name], at), len(values))
                 joins.append(f"LEFT JOIN {nodes} AS m{at} ON {own_value} = m{at}.value")
                 values += own
                 missing = recoded[name].missing
@@ -304,6 +315,8 @@ _KINDS: dict[int, Kind] = {
     1082: "date", 1114: "timestamp", 1184: "timestamp",
 }  # fmt: skip
 """The types of Postgres by their numbers, which are the same everywhere."""
+_MET = ("40001", "40P01", "23505", "42P07")
+"""What Postgres says where two make the same table: no order of the two, deadlock, a name that is taken by now."""
 
 
 class Postgres(Database):
@@ -324,8 +337,16 @@ class Postgres(Database):
 
     def answer(self, question: str, values: Sequence[Any], kinds: Sequence[Kind]) -> pa.Table:
         """Row by row: there are as many as distinct combinations."""
-        rows = self.connection.execute(question, list(values)).fetchall()
-        columns = [pa.array([row[at] for row in rows], ARROW.get(kind)) for at, kind in enumerate(kinds)]
+        import psycopg
+
+        try:
+            rows = self.connection.execute(question, list(values)).fetchall()
+        except psycopg.DataError as problem:
+            if problem.sqlstate is not None:
+                raise
+            what = f"{self.shown} holds a date outside the years 1 to 9999"  # which only the server knows
+            raise InputError(what, do="replace it or leave it empty, or leave its column out") from None
+        columns = [_postgres_column([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
         return pa.table(columns, names=[str(at) for at in range(len(columns))])
 
     def stream(self, question: str, values: Sequence[Any], columns: int) -> Iterator[pa.RecordBatch]:
@@ -355,16 +376,18 @@ class Postgres(Database):
         return {c.name: _KINDS.get(c.type_code) or _other(c.type_code, of.get(c.type_code, b"")) for c in told}
 
     def expression(self, name: str, kind: Kind) -> str:
-        """Words of any type as texts, times as the clock of the session shows them."""
-        casts: dict[Kind, str] = {"text": "::text", "timestamp": "::timestamp"}
-        return f"t.{quoted(name)}{casts.get(kind, '')}"
+        """Words of any type and order as texts, times as the clock of the session shows them, numbers as they read."""
+        own = f"t.{quoted(name)}"
+        if kind == "real":  # of 32 bits: 0.1, which is another number among those of 64 bits
+            return f"CASE WHEN pg_typeof({own}) = 'real'::regtype THEN {own}::text::float8 ELSE {own} END"
+        casts: dict[Kind, str] = {"text": '::text COLLATE "C"', "timestamp": "::timestamp"}
+        return f"{own}{casts.get(kind, '')}"
 
-    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+    def nodes(self, recoding: Recoding, of: Of, before: int) -> tuple[str, list[Any]]:
         """Two arrays, side by side."""
-        of = recoding.values.type
         kinds = {known: self.types[kind] for kind, known in ARROW.items()}
         number = before + 1
-        arrays = f"unnest(${number}::{kinds.get(of, 'NUMERIC')}[], ${number + 1}::BIGINT[])"
+        arrays = f"unnest(${number}::{kinds.get(recoding.values.type, 'NUMERIC')}[], ${number + 1}::BIGINT[])"
         return f"(SELECT u.value, u.node FROM {arrays} AS u(value, node))", [
             recoding.values.to_pylist(),
             recoding.nodes.tolist(),
@@ -382,6 +405,15 @@ class Postgres(Database):
         keys = ", ".join(f"c{at}" for at in range(columns))
         drawn = f"SELECT {keys} FROM {of_table(source)}, generate_series(1, n) ORDER BY random()"
         self.run(f"INSERT INTO {of_table(target)} {drawn}")
+
+
+def _postgres_column(values: list[Any], kind: Kind) -> pa.Array:
+    """The values as Arrow has them; of exact numbers NaN is missing, and infinity is left to whoever refuses it."""
+    if kind == "decimal" and not all(value is None or value.is_finite() for value in values):
+        values = [None if value is None or value.is_nan() else value for value in values]
+        if not all(value is None or value.is_finite() for value in values):
+            return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array(values, ARROW.get(kind))
 
 
 def _other(oid: int, category: Any) -> Kind:
@@ -403,7 +435,7 @@ def postgres(location: Location, writes: bool) -> Iterator[Database]:
             **{key: value for key, value in told.items() if value}, cursor_factory=psycopg.RawCursor
         )
     except psycopg.Error as problem:
-        first = (str(problem).splitlines() or ["no connection"])[-1].strip()
+        first = (str(problem).splitlines() or ["no connection"])[0].strip()
         raise refused(location, first, f"check the address and the server, and for a password {NO_PASSWORD}") from None
     try:
         with connection:  # committed where the block ends well, else rolled back
@@ -411,4 +443,7 @@ def postgres(location: Location, writes: bool) -> Iterator[Database]:
             connection.read_only = not writes
             yield Postgres(connection, location.shown)
     except psycopg.Error as problem:
-        raise refused(location, type(problem).__name__) from None
+        both = problem.sqlstate in _MET
+        raise refused(
+            location, "another process writes to the same tables" if both else type(problem).__name__
+        ) from None

@@ -20,6 +20,7 @@ from pyarrow import acero
 
 from jali.encoding.large import Cut, Sizes
 from jali.errors import InputError
+from jali.sources.distinct import encodable
 from jali.sources.engines.base import (
     GROUP,
     NO_RECODING,
@@ -182,6 +183,9 @@ class ArrowDataset:
         """The rows that are counted, with nodes and groups, and the names of what makes a combination."""
         own = [] if person is None else [person]
         read = [*columns, *sorted(set() if within is None else within.columns - {*columns}), *own]
+        for name in read:
+            if pa.types.is_nested(of := self.dataset.schema.field(name).type):  # which Arrow does not count
+                encodable(name, pa.nulls(0, of), None)
         scan = acero.Declaration("scan", acero.ScanNodeOptions(self.dataset, columns={n: pc.field(n) for n in read}))
         names = [*read[: len(read) - len(own)], *([] if person is None else [PERSON])]
         how = acero.ProjectNodeOptions([pc.field(n) for n in read], names)

@@ -8,11 +8,14 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from itertools import compress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from jali.core.arrays import Ints
 from jali.core.scratch import private_folder
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, Recoding, quoted
@@ -22,13 +25,14 @@ from jali.sources.engines.databases import (
     DatabaseTable,
     Kind,
     Names,
+    Of,
     as_text,
     in_batches,
     missing,
     of_table,
     refused,
 )
-from jali.sources.engines.locations import Location
+from jali.sources.engines.locations import Location, no_file
 
 # -- DuckDB ---------------------------------------------------------------------------------------------------------
 
@@ -76,11 +80,11 @@ class DuckDB(Database):
         """Texts of any type as such, each apart from all others, whatever order the column was declared with."""
         return f"{as_text(self, f't.{quoted(name)}')} COLLATE C" if kind == "text" else f"t.{quoted(name)}"
 
-    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+    def nodes(self, recoding: Recoding, of: Of, before: int) -> tuple[str, list[Any]]:
         """An Arrow table that DuckDB reads where it is."""
         table = pa.table({"value": recoding.values, "node": pa.array(recoding.nodes)})
-        self.connection.register(f"jali_nodes_{at}", table)
-        return f"jali_nodes_{at}", []
+        self.connection.register(f"jali_nodes_{of.at}", table)
+        return f"jali_nodes_{of.at}", []
 
     def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
         """From Arrow, without a copy."""
@@ -107,7 +111,7 @@ def _wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _duckdb_kind(told: str) -> Kind:
-    nested = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL", "TIME WITH")
+    nested = ("STRUCT", "MAP", "UNION", "BLOB", "BIT", "INTERVAL", "TIME WITH", "JSON")
     if told.endswith("]") or told.startswith((*nested, "UHUGEINT")):  # whose largest numbers no decimal of Arrow holds
         return "other"
     if told.startswith(("DECIMAL", "HUGEINT", "UBIGINT", "TIMESTAMP")):
@@ -149,19 +153,34 @@ class SQLite(Database):
 
     def columns(self, names: Names) -> dict[str, Kind]:
         """By what they were declared as."""
-        told = self.connection.execute("SELECT name, type FROM pragma_table_info(?)", [names[-1]]).fetchall()
+        asked = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1"  # those that are computed too
+        told = self.connection.execute(asked, [names[-1]]).fetchall()
         return {name: _sqlite_kind(str(declared).upper()) for name, declared in told}
 
     def expression(self, name: str, kind: Kind) -> str:
         """Each text apart from all others, whatever order the column was declared with."""
         return f"t.{quoted(name)} COLLATE BINARY"
 
-    def nodes(self, recoding: Recoding, at: int, before: int) -> tuple[str, list[Any]]:
+    def nodes(self, recoding: Recoding, of: Of, before: int) -> tuple[str, list[Any]]:
         """Two lists in JSON, side by side."""
-        known = [_as_sqlite(value) for value in recoding.values.to_pylist()]
+        known, nodes = [_as_sqlite(value) for value in recoding.values.to_pylist()], recoding.nodes
+        if of.kind != "text" and recoding.values.type in (pa.string(), ARROW["date"], ARROW["timestamp"]):
+            known, nodes = self._held(recoding, of)
         both = "json_each(?) AS v JOIN json_each(?) AS n ON v.key = n.key"
-        lists = [json.dumps(known), json.dumps(recoding.nodes.tolist())]
+        lists = [json.dumps(known), json.dumps(nodes.tolist())]
         return f"(SELECT v.value AS value, n.value AS node FROM {both})", lists
+
+    def _held(self, recoding: Recoding, of: Of) -> tuple[list[Any], Ints]:
+        """What a column holds, where that is read as something else: dates in any form, numbers among texts."""
+        column = self.expression(of.name, of.kind)
+        asked = f"SELECT DISTINCT {column} FROM {of_table(of.names)} AS t WHERE {column} IS NOT NULL"
+        held = [value for (value,) in self.connection.execute(asked).fetchall()]
+        values = _sqlite_column(held, of.kind)
+        if values.type != recoding.values.type:  # all are missing, or rows have changed, which is noticed later
+            return [], recoding.nodes[:0]
+        place = pc.index_in(values, recoding.values)
+        kept = place.is_valid().to_pylist()
+        return list(compress(held, kept)), recoding.nodes[place.drop_null().to_numpy()]
 
     def put(self, names: Names, table: pa.Table, kinds: Sequence[Kind]) -> None:
         """Batch by batch."""
@@ -191,16 +210,22 @@ def _sqlite_kind(declared: str) -> Kind:
 
 def _sqlite_column(values: list[Any], kind: Kind) -> pa.Array:
     """The values in the type that the column was declared with, else in one that holds them all, else as texts."""
-    with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
-        if kind == "boolean" and {*values} <= {0, 1, None}:
-            return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
-        if kind in ("date", "timestamp"):
-            read = date.fromisoformat if kind == "date" else datetime.fromisoformat
-            return pa.array([None if value is None else read(value) for value in values], ARROW[kind])
-        return pa.array(values, ARROW[kind] if kind in ("text", "integer") else None)
+    for own in (kind, "other"):
+        with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            return _sqlite_declared(values, own)
     if any(isinstance(value, bytes) for value in values):
         raise InputError("a column holds bytes, which jali cannot publish", do="leave it out")
     return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _sqlite_declared(values: list[Any], kind: Kind) -> pa.Array:
+    """The values in the type that a column was declared with, and of another column as Arrow finds them."""
+    if kind == "boolean" and {*values} <= {0, 1, None}:
+        return pa.array([None if value is None else bool(value) for value in values], pa.bool_())
+    if kind in ("date", "timestamp"):
+        read = date.fromisoformat if kind == "date" else datetime.fromisoformat
+        return pa.array([None if value is None else read(value) for value in values], ARROW[kind])
+    return pa.array(values, ARROW[kind] if kind in ("text", "integer") else None)
 
 
 def _as_sqlite(value: Any) -> Any:
@@ -217,6 +242,9 @@ def _as_sqlite(value: Any) -> Any:
 LEAST = 256_000_000
 """Bytes that DuckDB is allowed at the least; with less it would rather fail than use the disk."""
 A_THREAD = 125_000_000  # bytes that each of its threads needs
+HELD, FULL = "in use by another process", "the disk is full"
+JOURNALS = (".wal", "-journal", "-wal", "-shm")
+"""How the names end of what DuckDB and SQLite keep beside a file while they write."""
 
 
 @contextlib.contextmanager
@@ -228,7 +256,19 @@ def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
             allowed = max(memory, LEAST)
             threads = max(1, min(os.cpu_count() or 1, allowed // A_THREAD))
             own |= {"memory_limit": f"{allowed // 10**6}MB", "threads": threads}
-        yield own
+        with interruptible():
+            yield own
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C during a question to DuckDB, which has a name of its own for it."""
+    try:
+        yield
+    except Exception as problem:
+        if str(problem) != "Query interrupted" and type(problem).__name__ != "InterruptException":
+            raise
+        raise KeyboardInterrupt from None
 
 
 @contextlib.contextmanager
@@ -245,6 +285,8 @@ def interruptible() -> Iterator[None]:
 @contextlib.contextmanager
 def opened(location: Location, *, writes: bool = False, memory: int | None = None) -> Iterator[Database]:
     """A connection in one transaction, which is kept only if it `writes` and the block ends well."""
+    if location.scheme != "postgresql":
+        _require_file(location.place, writes=writes)
     match location.scheme:
         case "duckdb":
             own = _duckdb(location, writes, memory)
@@ -256,6 +298,14 @@ def opened(location: Location, *, writes: bool = False, memory: int | None = Non
             own = postgres(location, writes)
     with own as database:
         yield database
+
+
+def _require_file(place: str, *, writes: bool) -> None:
+    """Raise InputError where a database would wait for a pipe, or say no more than that it cannot open a file."""
+    if os.path.exists(place) and not os.path.isfile(place):
+        raise InputError(f"{place} is no file", do="name a database file")
+    if not writes and not os.path.lexists(place):
+        raise no_file(place)
 
 
 @contextlib.contextmanager
@@ -275,8 +325,12 @@ def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Da
     except duckdb.OutOfMemoryException:
         raise MemoryError(f"there is not enough memory for {location.shown}") from None
     except duckdb.Error as problem:
+        if isinstance(problem, duckdb.ConnectionException):
+            do = "close that connection, or pass its table to jali.table"
+            raise refused(location, "a connection of this process", do) from None
         held = "lock" in str(problem) and isinstance(problem, duckdb.IOException)
-        raise refused(location, "in use by another process" if held else type(problem).__name__) from None
+        why = HELD if held else FULL if "No space left" in str(problem) else type(problem).__name__
+        raise refused(location, why) from None
 
 
 @contextlib.contextmanager
@@ -290,7 +344,12 @@ def _sqlite(location: Location, writes: bool) -> Iterator[Database]:
         yield SQLite(connection, location.shown)
         connection.execute("COMMIT" if writes else "ROLLBACK")
     except sqlite3.Error as problem:
-        raise refused(location, getattr(problem, "sqlite_errorname", type(problem).__name__)) from None
+        if str(problem).startswith("Could not decode"):  # by Python: SQLite itself never looks
+            do = "write it again as UTF-8"
+            raise InputError(f"{location.shown} holds text that is not valid UTF-8", do=do) from None
+        name = str(getattr(problem, "sqlite_errorname", type(problem).__name__))
+        held = name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+        raise refused(location, HELD if held else FULL if name == "SQLITE_FULL" else name) from None
     finally:
         if connection is not None:
             connection.close()  # what was not committed is gone

@@ -42,9 +42,9 @@ NO_PASSWORD = "set PGPASSWORD, or use the password file of the database's own cl
 
 
 class Address(_Path):
-    """A URL where a path can stand: a path would lose one of its slashes."""
+    """A URL where a path can stand: a path would lose one of its slashes. What is derived from it is a mere path."""
 
-    _text: str
+    _text: str = ""
 
     @classmethod
     def of(cls, text: str) -> Address:
@@ -54,10 +54,10 @@ class Address(_Path):
         return made
 
     def __str__(self) -> str:
-        return self._text
+        return self._text or super().__str__()
 
     def __fspath__(self) -> str:
-        return self._text
+        return str(self)
 
 
 def place_of(text: str) -> Path:
@@ -129,6 +129,8 @@ def located(given: object, table: str | None = None) -> Location | None:
     text, named = _named(str(given))
     scheme = _scheme(text)
     if scheme is None:
+        if (table is not None or named is not None) and Path(text).suffix.lower() in _OF_FILES:
+            raise _no_database(text) if os.path.exists(text) else no_file(text)
         if table is not None:
             raise InputError(f"table= is for databases; {given} is none", do="leave it out")
         return None
@@ -153,13 +155,28 @@ def _scheme(text: str) -> Scheme | None:
 
 
 def _by_content(path: Path) -> Scheme | None:
-    """The database that a file is, by how it begins."""
+    """The database that a file is, by how it begins; a pipe is none, and nobody waits for it."""
     try:
+        if not path.is_file():
+            return None
         with path.open("rb") as file:
             head = file.read(16)
+    except PermissionError:
+        raise InputError(f"no permission to read {path}", do="ask for it, or copy the file") from None
     except OSError:
         return None
     return "sqlite" if head == b"SQLite format 3\0" else "duckdb" if head[8:12] == b"DUCK" else None
+
+
+def no_file(text: str) -> InputError:
+    """What to say of a file that is not there."""
+    return InputError(f"no file {text}", do="check the path")
+
+
+def _no_database(text: str) -> InputError:
+    """What to say of what was meant to be a database."""
+    known = ", ".join(sorted(_OF_FILES))
+    return InputError(f"{text} is no database", do=f"name an SQLite or DuckDB file ({known}) or a URL")
 
 
 def target_of(given: object) -> Location | None:
@@ -173,8 +190,10 @@ def target_of(given: object) -> Location | None:
         return found
     _refuse_lost(str(given))
     text, named = _named(str(given))
-    scheme = _by_content(Path(text)) if os.path.isfile(text) else _OF_FILES.get(Path(text).suffix.lower())
-    return None if scheme is None or os.path.isdir(text) else Location(scheme, text, named)
+    scheme = _by_content(Path(text)) if os.path.exists(text) else _OF_FILES.get(Path(text).suffix.lower())
+    if scheme is None and named is not None:  # a folder of this name would be no help to anybody
+        raise _no_database(text)
+    return None if scheme is None else Location(scheme, text, named)
 
 
 def of_job(given: str | Mapping[str, Any], folder: Path) -> Path:
@@ -193,10 +212,9 @@ def of_job(given: str | Mapping[str, Any], folder: Path) -> Path:
         found = _of_url(database)
         return Location(found.scheme, found.place, table, found.client).address
     path = folder / path_of(database).expanduser()
-    scheme = _by_content(path) if path.is_file() else _OF_FILES.get(path.suffix.lower())
+    scheme = _by_content(path) if path.exists() else _OF_FILES.get(path.suffix.lower())
     if scheme is None:
-        known = ", ".join(sorted(_OF_FILES))
-        raise InputError(f"{database} is no database", do=f"name an SQLite or DuckDB file ({known}) or a URL")
+        raise _no_database(database)
     return Location(scheme, str(path), table).address
 
 

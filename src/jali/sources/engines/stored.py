@@ -17,8 +17,8 @@ from jali.core.formats import bytes_of, csv_lines, joined_lines
 from jali.core.rows import Rows
 from jali.errors import InputError
 from jali.sources.engines.base import ROWS, in_order, quoted, rows_of
-from jali.sources.engines.databases import ARROW, Database, Kind, Names, of_table
-from jali.sources.engines.embedded import opened
+from jali.sources.engines.databases import ARROW, Database, Kind, Names, of_table, refused
+from jali.sources.engines.embedded import FULL, JOURNALS, opened
 from jali.sources.engines.locations import Location
 
 MANIFEST = "manifest"
@@ -58,13 +58,29 @@ def _in_place(location: Location, tables: Tables) -> Iterator[Location]:
 
     def begin(own: Path) -> None:
         made.append(own)
+        _clear(own)
         if location.scheme == "duckdb":  # which takes no empty file for a database
             own.unlink()
             with opened(Location(location.scheme, str(own)), writes=True):
                 own.chmod(0o600)
 
     with built_file(path, begin, overwrite=False, parents=True):
-        yield Location(location.scheme, str(made[0]), location.table)
+        try:
+            yield Location(location.scheme, str(made[0]), location.table)
+            if any(journal.exists() for journal in _journals(made[0])):  # the file without it would not be all
+                raise refused(location, FULL, "free some space or choose another place")
+        finally:
+            _clear(made[0])
+
+
+def _journals(own: Path) -> Iterator[Path]:
+    """What a database that could not end its transaction leaves beside its file."""
+    return (Path(f"{own}{end}") for end in JOURNALS)
+
+
+def _clear(own: Path) -> None:
+    for journal in _journals(own):
+        journal.unlink(missing_ok=True)
 
 
 def _named(name: str, tables: Tables) -> list[tuple[str, Rows]]:
