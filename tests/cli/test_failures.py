@@ -175,9 +175,13 @@ def test_ctrl_c_is_exit_code_130(ward: Any, refused: Any, monkeypatch: pytest.Mo
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(where, interrupt)
-    assert refused(ward.jali("publish", "job.toml"), code=130) == "jali: error: interrupted"
-    assert ward.names() == BEFORE
+    def interrupt_machine_code(*arguments: object, **options: object) -> None:
+        raise SystemError("a kernel returned a result with an exception set") from KeyboardInterrupt()
+
+    for stopped in (interrupt, interrupt_machine_code):
+        monkeypatch.setattr(where, stopped)
+        assert refused(ward.jali("publish", "job.toml"), code=130) == "jali: error: interrupted"
+        assert ward.names() == BEFORE
 
 
 SLOW = """

@@ -498,7 +498,13 @@ def test_a_copy_that_breaks_is_one_line(temporary: Path) -> None:
         assert "13050" not in str(caught.value)
 
 
-@pytest.mark.parametrize("problem", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!"),
+        duckdb.InvalidInputException("Python exception occurred while executing the UDF: KeyboardInterrupt:"),
+    ],
+)  # fmt: skip
 def test_ctrl_c_in_a_query_of_duckdb_is_ctrl_c(problem: Exception, temporary: Path) -> None:
     """While a table is read, while its copy is made, and while that is asked; nothing is left behind."""
     frame = duckdb.from_arrow(people(many()))

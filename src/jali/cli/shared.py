@@ -390,6 +390,8 @@ def _failure(problem: Exception, *, show_values: bool) -> Failure:
             return CouldNot(f"{problem}{report}")
         case JaliError():
             return CouldNot(str(problem))
+        case SystemError() if isinstance(problem.__cause__, KeyboardInterrupt):  # ctrl-C inside machine code
+            return Interrupted("interrupted")
         case click.UsageError():
             see = f" (see {problem.ctx.command_path} --help)" if problem.ctx else ""
             return WrongInput(problem.format_message().rstrip(".") + see)

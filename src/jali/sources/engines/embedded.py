@@ -262,24 +262,20 @@ def bounded(memory: int | None) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C during a question to DuckDB, which has a name of its own for it."""
+    """Ctrl-C as such: DuckDB stops a question for it, and says so in words of its own."""
     try:
         yield
     except Exception as problem:
-        if str(problem) != "Query interrupted" and type(problem).__name__ != "InterruptException":
-            raise
-        raise KeyboardInterrupt from None
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C as such: DuckDB stops a query for it, and says so in words of its own."""
-    try:
-        yield
-    except Exception as problem:
-        if type(problem).__name__ == "InterruptException" or str(problem) == "Query interrupted":
+        if _is_interrupt(problem):
             raise KeyboardInterrupt from None
         raise
+
+
+def _is_interrupt(problem: Exception) -> bool:
+    """Whether this is what DuckDB makes of Ctrl-C: in a query, or while it reads what Python holds."""
+    if type(problem).__name__ == "InterruptException" or str(problem) == "Query interrupted":
+        return True
+    return type(problem).__name__ == "InvalidInputException" and "KeyboardInterrupt" in str(problem)
 
 
 @contextlib.contextmanager
@@ -318,10 +314,9 @@ def _duckdb(location: Location, writes: bool, memory: int | None) -> Iterator[Da
         with bounded(memory) as own, duckdb.connect(location.place, read_only=not writes, config=own) as connection:
             if not writes:  # a view of an input may name any file of this machine: only the database itself is read
                 connection.execute("SET enable_external_access = false")
-            with interruptible():
-                connection.execute("BEGIN")
-                yield DuckDB(connection, location.shown)
-                connection.execute("COMMIT" if writes else "ROLLBACK")
+            connection.execute("BEGIN")
+            yield DuckDB(connection, location.shown)
+            connection.execute("COMMIT" if writes else "ROLLBACK")
     except duckdb.OutOfMemoryException:
         raise MemoryError(f"there is not enough memory for {location.shown}") from None
     except duckdb.Error as problem:
@@ -375,7 +370,7 @@ def kept(widths: Mapping[str, int], batches: Iterable[pa.RecordBatch], memory: i
     if len({name.casefold() for name in widths}) < len(widths):
         raise NoRoomError("names of columns differ in capitals only, which DuckDB takes for the same")
     names = ("main", "combinations")
-    with interruptible(), bounded(memory) as own:
+    with bounded(memory) as own:
         path = str(Path(own["temp_directory"]) / "combinations.duckdb")
         with duckdb.connect(path, config=own) as connection:
             database = DuckDB(connection, "the copy of the table")
