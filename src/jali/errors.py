@@ -143,4 +143,4 @@ def nearest_hidden(name: str, known: Iterable[str]) -> str:
     'did you mean "zip"?'
     """
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f'did you mean "{close[0]}"?' if close else "check its spelling, and that the first line names the columns"
+    return f'did you mean "{close[0]}"?' if close else "check its spelling, and that a text file begins with names"

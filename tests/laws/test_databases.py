@@ -570,6 +570,21 @@ def test_what_is_no_database_is_said_as_such(suffix: str, tmp_path: Path) -> Non
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("suffix", ["duckdb", "sqlite"])
+def test_a_database_that_may_not_be_written_is_said_so(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In words, not by a name of the database for it; it stays as it was. Root may write everything, so nobody may."""
+    place = tmp_path / f"clinic.{suffix}"
+    release = jali.generalize(jali.datasets.census(rows=40, seed=1, quasi=["sex"]), jali.KAnonymity(2))
+    release.write(f"{place}?table=first")
+    before = place.read_bytes()
+    monkeypatch.setattr("jali.sources.engines.embedded.os.access", lambda path, mode: False)
+    with pytest.raises(InputError, match="may not be written; choose another place, or allow it"):
+        release.write(f"{place}?table=second")
+    assert (place.read_bytes(), sorted(tmp_path.iterdir())) == (before, [place])
+
+
 def test_a_table_that_is_not_there_is_answered_by_those_that_are(tmp_path: Path) -> None:
     """No first line of a file is blamed."""
     with pytest.raises(InputError, match=r'no table "PEOPLE" in .*; known: people'):

@@ -302,6 +302,8 @@ def _require_file(place: str, *, writes: bool) -> None:
         raise InputError(f"{place} is no file", do="name a database file")
     if not writes and not os.path.lexists(place):
         raise no_file(place)
+    if writes and os.path.exists(place) and not os.access(place, os.W_OK):
+        raise InputError(f"{place} may not be written", do="choose another place, or allow it")
 
 
 @contextlib.contextmanager
