@@ -26,7 +26,7 @@ from jali.errors import InputError
 from jali.estimates.link_join import TABLED
 from jali.principles.counts import Counts
 from jali.releases.column import Published, restored
-from jali.releases.linked.linked import Members, counts_of, paired, require_once, values_of, weight_of
+from jali.releases.linked.linked import Members, counts_of, paired, require_once, require_people, values_of, weight_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,8 +120,9 @@ class Contents(NamedTuple):
 
     def require_fit(self, k: int) -> None:
         """Raise ValueError unless every table shows the same batches, and each of its rows with k - 1 others."""
+        require_people(self.people, self.tables[0].rows)
         size = self.size
-        if (self.people < 1).any() or (size == 0).any():
+        if (size == 0).any():
             raise ValueError("the batches are not in order")
         require_once("batch", self.hidden, self.entry_batch)
         if not self.tables[0].linked:
