@@ -158,6 +158,14 @@ class Buckets(Linked):
         return {"individuals": individuals, "buckets": entries_of(held, (number, count))}
 
     @property
+    def named_columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of all columns of both tables."""
+        held = self.contents
+        number, count, weights = held.names
+        shown = [*(column.name for column in held.shown), number, *([] if weights is None else [weights])]
+        return {"individuals": shown, "buckets": [number, *(column.name for column in held.hidden), count]}
+
+    @property
     def judged(self) -> Mapping[str, Sequence[str]]:
         """Of individuals their buckets, unless a promise says that they look alike."""
         number, _, weights = self.contents.names

@@ -87,6 +87,11 @@ class GroupTable:
         """What the rows of a bucket show, by column."""
         return {column.name: column.labels[int(column.held[bucket])].as_py() for column in self.columns}
 
+    def names(self, batch_name: str, weight_name: str | None) -> list[str]:
+        """The names of all columns."""
+        weights = [] if self.linked or self.weight is None or weight_name is None else [weight_name]
+        return [*(column.name for column in self.columns), *([batch_name] if self.linked else weights)]
+
     def counted(self, batch_name: str, weight_name: str | None) -> Rows:
         """The table as it is published."""
         data = pa.table({column.name: cells(column.texts, column.held) for column in self.columns})
