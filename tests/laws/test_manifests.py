@@ -117,8 +117,30 @@ def test_a_column_that_the_manifest_does_not_name_is_refused(kind: str, roles: A
             return rows.append_column("id", pa.array(range(rows.num_rows))) if name == changed else rows
 
         folder = with_tables(Path(shutil.copytree(tmp_path / "out", tmp_path / changed)), longer)
-        with pytest.raises(InputError, match=r"hold more than its manifest describes|does not fit"):
+        with pytest.raises(InputError, match=r"do not hold what its manifest describes|does not fit"):
             jali.audit(jali.load(folder))
+
+
+@pytest.mark.parametrize("kind", ["generalized", "buckets", "angel"])
+@pytest.mark.parametrize("role", ["bogus", "person", "batch"])
+def test_a_column_of_no_known_role_is_refused(kind: str, role: str, tmp_path: Path) -> None:
+    """Neither the promises nor what an audit says of other columns would be about it."""
+    path = of_kind(kind, tmp_path) / "manifest.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    facts["columns"][0]["role"] = role
+    facts["counts"] |= {"groups": 1} if kind == "generalized" else {}
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match="does not describe its tables"):
+        jali.load(path.parent)
+
+
+def test_a_column_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    path = of_kind("generalized", tmp_path) / "manifest.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    facts["columns"].append(facts["columns"][0])
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match="describes"):
+        jali.load(path.parent)
 
 
 def test_a_table_that_the_manifest_does_not_describe_is_refused(tmp_path: Path) -> None:
@@ -128,7 +150,7 @@ def test_a_table_that_the_manifest_does_not_describe_is_refused(tmp_path: Path) 
     facts = json.loads(path.read_text(encoding="utf-8"))
     facts["files"]["raw.parquet"] = facts["files"]["data.parquet"] | {"table": "raw"}
     path.write_text(json.dumps(facts), encoding="utf-8")
-    with pytest.raises(InputError, match="hold more than its manifest describes"):
+    with pytest.raises(InputError, match="do not hold what its manifest describes"):
         jali.load(folder)
 
 

@@ -22,7 +22,7 @@ def load(folder: str | Path) -> Release:
     there = {name: sorted(rows.names) for name, rows in tables.items()}
     release = _kind_of(folder, manifest).restored(folder, tables, manifest)
     if {name: sorted(names) for name, names in release.named_columns.items()} != there:
-        what = f"the tables of {folder} hold more than its manifest describes"  # which no promise was judged with
+        what = f"the tables of {folder} do not hold what its manifest describes"  # which no promise was judged with
         raise InputError(what, do="get the release again")
     return release
 
