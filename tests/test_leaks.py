@@ -8,11 +8,13 @@ import json
 import logging
 import pickle
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import jali
@@ -300,6 +302,22 @@ def test_errors_and_logs_show_no_value(caplog: pytest.LogCaptureFixture, tmp_pat
         for marker in (RARE_ZIP, str(RARE_AGE), NAME, PERSON, "99999", "cancer"):
             assert marker not in str(problem.value)
             assert marker not in caplog.text
+
+
+def test_tracebacks_of_files_that_cannot_be_read_show_no_row(tmp_path: Path) -> None:
+    """What Arrow and DuckDB say of a broken file holds rows of it, with columns that were not asked for."""
+    broken, times = tmp_path / "broken.csv", tmp_path / "times"
+    broken.write_text(f"name,zip,ill\n{NAME},{RARE_ZIP},flu,cold\n{NAME},{RARE_ZIP},flu\n")
+    times.mkdir()
+    pytest.importorskip("duckdb")
+    late = pa.array([2**62 + RARE_AGE], pa.int64()).cast(pa.time64("us"))
+    pq.write_table(pa.table({"zip": late, "ill": ["flu"]}), times / "t.parquet")
+    for path in (broken, times):
+        with pytest.raises(InputError) as problem:
+            jali.read(path, quasi=["zip"], sensitive=["ill"])
+        shown = "".join(traceback.format_exception(problem.value))
+        for marker in (NAME, RARE_ZIP, str(2**62 + RARE_AGE)):
+            assert marker not in shown
 
 
 def test_the_value_is_shown_to_whoever_asks_for_it() -> None:

@@ -6,13 +6,17 @@ import hashlib
 import json
 import math
 import pickle
+import shutil
+import tracemalloc
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import jali
@@ -273,6 +277,71 @@ def test_tables_that_do_not_fit_are_refused(name: str, old: str, new: str, tmp_p
     folder = _rewritten(release.save(tmp_path / "out"), name, old, new)
     with pytest.raises(InputError, match="does not describe its tables"):
         jali.load(folder)
+
+
+def two_tables(kind: str, folder: Path) -> Path:
+    """A saved release of buckets or of batches, whose table of values begins with the number 1."""
+    data = pa.table({"age": [1, 2] * 10, "ill": [f"ill{row % 10}" for row in range(20)]})
+    given, promise = jali.table(data, quasi=["age"], sensitive=["ill"]), jali.DistinctDiversity(5)
+    if kind == "buckets":
+        return jali.anatomize(given, promise).save(folder / "out", format="parquet")
+    return jali.angelize(given, promise, k=2, batches="anatomy", buckets="partition").save(
+        folder / "out", format="parquet"
+    )
+
+
+def _with_column(folder: Path, name: str, column: str, change: Callable[[list[int]], list[int]]) -> Path:
+    """A column of a Parquet file changed, and its digest in the manifest with it."""
+    path, manifest = folder / name, json.loads((folder / "manifest.json").read_text())
+    rows = pq.read_table(path)
+    numbers = pa.array(change(rows[column].to_pylist()), pa.int64())
+    pq.write_table(rows.set_column(rows.column_names.index(column), column, numbers), path)
+    manifest["files"][name]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+LINKED = {"buckets": ("individuals.parquet", "buckets.parquet", "bucket"),
+          "angel": ("data.parquet", "batches.parquet", "batch")}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LINKED)
+@pytest.mark.parametrize("number", [10**8, 2**32, 10**15, 2**63 - 1])
+def test_a_number_beyond_all_others_is_refused_before_a_table_of_all_is_made(
+    kind: str, number: int, tmp_path: Path
+) -> None:
+    """Also where every number is that much larger: in fewer bits it would be another one."""
+    saved = two_tables(kind, tmp_path)
+    for file in LINKED[kind][:2]:
+        changes: list[Any] = [lambda own: [*own[:-1], number]]
+        changes += [lambda own: [one + number for one in own]] if number < 2**62 else []
+        for at, change in enumerate(changes):
+            folder = Path(shutil.copytree(saved, tmp_path / f"{file}{at}"))
+            _with_column(folder, file, LINKED[kind][2], change)
+            tracemalloc.start()
+            try:
+                with pytest.raises(InputError, match="does not describe its tables"):
+                    jali.load(folder)
+                assert tracemalloc.get_traced_memory()[1] < 10_000_000
+            finally:
+                tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", LINKED)
+def test_people_who_add_up_to_few_in_64_bits_are_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long tables are added up as whole numbers, of which four times 2**62 are 0."""
+    monkeypatch.setattr("jali.core.arrays._PIECE", 1)
+    saved = two_tables(kind, tmp_path)
+    _, file, number = LINKED[kind]
+    own = pq.read_table(saved / file)
+    first = own[number].to_pylist().count(1)
+    size = sum(own["count"].to_pylist()[:first])
+    assert first >= 5
+    _with_column(saved, file, "count", lambda counts: [*[2**62] * 4, size - first + 5, *counts[5:]])
+    with pytest.raises(InputError, match="does not describe its tables"):
+        jali.load(saved)
 
 
 def test_a_broken_promise_is_found_before_and_after_saving(tmp_path: Path) -> None:

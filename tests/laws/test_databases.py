@@ -238,6 +238,22 @@ def test_a_changed_release_is_not_loaded(suffix: str, change: str, tmp_path: Pat
 
 
 @MOSTLY_SQLITE
+def test_two_tables_that_are_called_the_same_are_no_release(suffix: str, tmp_path: Path) -> None:
+    """Else only the second would be judged, beside one that holds anything."""
+    path = tmp_path / f"x.{suffix}"
+    for name, promise in (("out", jali.KAnonymity(1)), ("kept", K)):
+        jali.generalize(jali.table(ROWS, **ROLES), promise).write(f"{path}?table={name}")
+    connect: Any = duckdb.connect if suffix == "duckdb" else sqlite3.connect
+    with closing(connect(str(path))) as connection:
+        both = [json.loads(asked(path, f"SELECT manifest FROM {name}_manifest")[0][0]) for name in ("out", "kept")]
+        forged = json.dumps(both[1] | {"tables": both[0]["tables"] | both[1]["tables"]})
+        connection.execute("UPDATE out_manifest SET manifest = ?", [forged])
+        connection.commit()
+    with pytest.raises(InputError, match=r'"out_manifest" in .* is not a manifest'):
+        jali.load(f"{path}?table=out")
+
+
+@MOSTLY_SQLITE
 def test_a_wrong_write_leaves_nothing(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the database counts is judged before the transaction ends; a new file is not even there."""
     path = tmp_path / f"x.{suffix}"

@@ -155,11 +155,11 @@ def test_the_lock_goes_last(temporary: Path, monkeypatch: pytest.MonkeyPatch) ->
     folder = abandoned(temporary)
     real, left = os.unlink, [2]
 
-    def killed(path: Path) -> None:
+    def killed(path: str, *, dir_fd: int | None = None) -> None:
         if left[0] == 0:
             raise OSError
         left[0] -= 1
-        real(path)
+        real(path, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "unlink", killed)
     clear_abandoned(temporary)
@@ -167,3 +167,21 @@ def test_the_lock_goes_last(temporary: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len([*folder.iterdir()]) == 3
     clear_abandoned(temporary)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("target", ["folder", "file", "nothing"])
+def test_a_link_in_the_place_of_a_folder_is_not_followed(temporary: Path, target: str) -> None:
+    """In a temporary folder where others may rename what they do not own."""
+    theirs = temporary.parent / "theirs"
+    if target == "folder":
+        (theirs / "below").mkdir(parents=True)
+        (theirs / "below" / "kept").touch()
+        (theirs / "kept").touch()
+    elif target == "file":
+        theirs.touch()
+    before = sorted(temporary.parent.rglob("*"))
+    with private_folder() as own:
+        own.rename(temporary / "moved")
+        own.symlink_to(theirs)
+    assert [*filter(os.path.lexists, before)] == before
+    assert own.is_symlink()

@@ -359,3 +359,11 @@ def test_the_nodes_of_a_column_are_those_of_its_hierarchy(ages: list[int], domai
             assert under[node] == sum(held for code, held in enumerate(known) if own[code] == node)
     for sizes, logs in zip(*column.under(domain), strict=True):
         assert logs.tolist() == [np.log(max(size, 1.0)) for size in sizes.tolist()]
+
+
+@pytest.mark.parametrize("index", [1, 2, 5, 127, -1])
+def test_an_index_without_a_value_is_a_damaged_column(index: int) -> None:
+    """As damaged Parquet files have them; Arrow does not look. One beyond the last was a missing value."""
+    wrong = pa.DictionaryArray.from_arrays(pa.array([0, index, None], pa.int8()), pa.array(["a"]), safe=False)
+    with pytest.raises(InputError, match='column "q" is damaged'):
+        jali.table(pa.table({"q": wrong, "s": ["x", "y", "z"]}), quasi=["q"], sensitive=["s"])

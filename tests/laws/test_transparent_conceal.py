@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +15,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 
@@ -303,6 +306,21 @@ def test_a_saved_release_says_the_same_presence_and_is_judged_from_its_files(tmp
         again.verify(table([*rows, (0, 0)]))  # somebody is in no group
     with pytest.raises(InputError, match="more people than the public table has"):
         again.verify(table(rows[:-1]))
+
+
+def test_public_people_that_add_up_to_few_in_64_bits_are_refused(tmp_path: Path) -> None:
+    """Four times 2**62 are 0: everybody would be present with a probability of about 0."""
+    release = conceal([(i % 11, i % 3) for i in range(60)], frozenset(range(0, 60, 3)), low=0, high=0.6)
+    folder = release.save(tmp_path / "r", format="parquet")
+    groups, manifest = pq.read_table(folder / "groups.parquet"), json.loads((folder / "manifest.json").read_text())
+    people = [*[2**62] * 4, *groups["people"].to_pylist()[4:]]
+    pq.write_table(
+        groups.set_column(groups.column_names.index("people"), "people", pa.array(people)), folder / "groups.parquet"
+    )
+    manifest["files"]["groups.parquet"]["sha256"] = hashlib.sha256((folder / "groups.parquet").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="does not describe its tables"):
+        jali.load(folder)
 
 
 def test_a_compact_table_is_concealed_like_its_rows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import platform
@@ -104,9 +105,24 @@ def _is_ours(folder: Path, handle: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: what is left of it if this process is killed meanwhile is still abandoned."""
+    """Remove a folder, its lock last: what is left of it if this process is killed meanwhile is still abandoned.
+
+    Where others may write beside it, a link may have taken its place: what that leads to stays.
+    """
     with contextlib.suppress(FileNotFoundError):
-        for name in sorted(os.listdir(folder), key=LOCK.__eq__):
-            path = folder / name
-            (shutil.rmtree if path.is_dir() and not path.is_symlink() else os.unlink)(path)
+        if os.listdir not in os.supports_fd:  # no links that anybody may make, and no locks
+            shutil.rmtree(folder)
+            return
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError as problem:
+            if problem.errno in (errno.ENOTDIR, errno.ELOOP):
+                return
+            raise
+        try:
+            for name in sorted(os.listdir(handle), key=LOCK.__eq__):
+                is_folder = stat.S_ISDIR(os.lstat(name, dir_fd=handle).st_mode)
+                (shutil.rmtree if is_folder else os.unlink)(name, dir_fd=handle)
+        finally:
+            os.close(handle)
         os.rmdir(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,7 +96,9 @@ class Manifest:
             raise ValueError("not a manifest")
         texts = (data["method"]["name"], *data["domain"].values(), *data["earlier_releases"], *notes)
         texts += (*allowed.keys(), *allowed.values())
-        if not all(isinstance(n, (int, float)) for n in figures) or not all(isinstance(t, str) for t in texts):
+        if not all(isinstance(n, (int, float)) and math.isfinite(n) for n in figures):
+            raise ValueError("not a manifest")
+        if not all(isinstance(t, str) for t in texts):
             raise ValueError("not a manifest")
         if not isinstance(data["method"].get("transparent", False), bool):
             raise ValueError("not a manifest")
@@ -162,6 +165,11 @@ class Release(ABC):
     def counted_tables(self) -> Mapping[str, Written]:
         """The tables as they are written: where many rows are alike, as distinct rows with their numbers."""
         return {name: Rows(table) for name, table in self.tables.items()}
+
+    @property
+    def named_columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of all columns of each published table."""
+        return {name: rows.names for name, rows in self.counted_tables.items()}
 
     @property
     @abstractmethod

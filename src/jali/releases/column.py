@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -159,8 +159,10 @@ def publish_exact(column: Column) -> Published:
 
 
 def restored(told: Mapping[str, Any], column: pa.ChunkedArray) -> Published:
-    """The column that was saved, and of which the manifest says this."""
+    """The column that was saved, and of which the manifest says this; a ValueError for a role that no column has."""
     name, role, kind = told["name"], told["role"], told["kind"]
+    if role not in get_args(Role):
+        raise ValueError("a column has a role that nobody knows")
     if role == "quasi":
         facts = facts_of(told["hierarchy"])
         labels, codes = _encoded(column, facts.cells)

@@ -126,6 +126,12 @@ class Generalized(Release):
         tables = {"data": self._held_rows if unheld is None else unheld.table(self.columns, self.rows)}
         return tables if self.people is None else tables | {"people": Rows(self.people)}
 
+    @property
+    def named_columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of all columns of each published table, as often as the manifest names them."""
+        weights = [] if self._weight_name is None else [self._weight_name]
+        return {**super().named_columns, "data": [*(column.name for column in self.columns), *weights]}
+
     @cached_property
     def _held_rows(self) -> Rows:
         """The columns of the published table that are held."""

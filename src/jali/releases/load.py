@@ -19,7 +19,12 @@ def load(folder: str | Path) -> Release:
     A database is named as for `write`: "postgresql://host/db?table=NAME", "clinic.duckdb?table=NAME".
     """
     tables, manifest = _read(folder)
-    return _kind_of(folder, manifest).restored(folder, tables, manifest)
+    there = {name: sorted(rows.names) for name, rows in tables.items()}
+    release = _kind_of(folder, manifest).restored(folder, tables, manifest)
+    if {name: sorted(names) for name, names in release.named_columns.items()} != there:
+        what = f"the tables of {folder} do not hold what its manifest describes"  # which no promise was judged with
+        raise InputError(what, do="get the release again")
+    return release
 
 
 def _read(place: str | Path) -> tuple[Mapping[str, Rows], dict[str, Any]]:

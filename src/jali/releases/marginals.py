@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import combine
+from jali.core.arrays import EXACT, combine
 from jali.core.charts import Picture
 from jali.core.formats import free_name, to_native
 from jali.core.rows import Rows
@@ -298,8 +298,8 @@ def _counted(chains: Sequence[Chain], levels: Mapping[str, int], table: pa.Table
     columns.sort(key=lambda column: column[0])
     n = whole_numbers(table[free_name("people", levels)])
     rank, first = combine([(codes, nodes) for _, codes, nodes in columns], table.num_rows)
-    if not columns or len(first) != table.num_rows or (n < 1).any():
-        raise ValueError("a marginal has a cell twice, or one with nobody")
+    if not columns or len(first) != table.num_rows or (n < 1).any() or n.sum(dtype=np.float64) >= EXACT:
+        raise ValueError("a marginal has a cell twice, or one with nobody, or more people than can be added up")
     cells = np.stack([codes[first] for _, codes, _ in columns], axis=1).astype(np.int32)
     return MarginalCounts(Marginal(tuple(own)), cells, n[first].astype(np.int64), rank)
 

@@ -125,6 +125,7 @@ def _read(
     `first` is a distinct row of each group.
     """
     quasi = [column for column in columns if column.role == "quasi"]
+    _require(sorted(people.column_names) == sorted([SCOPE, COLUMN, VALUE, PEOPLE, *(column.name for column in quasi)]))
     shown = [column.labels.take(pa.array(column.held[first])).to_pylist() for column in quasi]
     number = {key: index for index, key in enumerate(zip(*shown, strict=True))}
     size = np.zeros(len(first), dtype=np.int64)
@@ -135,15 +136,21 @@ def _read(
         name, amount = row[COLUMN], int(row[PEOPLE])
         if row[SCOPE] == "table":
             reference.setdefault(name, np.zeros(len(value_of[name]), dtype=np.int64))
-            reference[name][value_of[name][row[VALUE]]] = amount
+            _put_once(reference[name], value_of[name][row[VALUE]], amount)
             continue
         index = number[tuple(row[column.name] for column in quasi)]
         if name is None:
-            size[index] = amount
+            _put_once(size, index, amount)
         else:
             cells[name].append((index, value_of[name][row[VALUE]], amount))
     given = {name: np.array(sorted(found), dtype=np.int64).reshape(-1, 3) for name, found in cells.items()}
     return size, given, reference
+
+
+def _put_once(people: Ints, at: int, amount: int) -> None:
+    """Note how many people there are; a ValueError where that was said before."""
+    _require(people[at] == 0)
+    people[at] = amount
 
 
 def _require(truth: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from jali.core.arrays import Bools, Floats, Ints, counted
+from jali.core.arrays import EXACT, Bools, Floats, Ints, counted
 from jali.core.formats import free_name
 from jali.cover.cover import Cover
 from jali.encoding.table import Table
@@ -167,6 +167,8 @@ class Parts:
         people, present = (table[name].cast(pa.string()).cast(pa.int64()).to_numpy() for name in names[-2:])
         if not len(people) or bool((present < 1).any()) or bool((present > people).any()):
             raise ValueError("a group has nobody, or more rows than people")
+        if people.sum(dtype=np.float64) >= EXACT:
+            raise ValueError("the groups have more people than can be added up")
         return cls(cells, people, present)
 
 

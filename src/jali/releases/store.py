@@ -19,7 +19,7 @@ from jali.core.formats import bytes_of, quoted, unquoted
 from jali.core.rows import Rows, folded, tallied, together
 from jali.core.spill import Portioned, Written
 from jali.errors import InputError, path_of
-from jali.releases.written import Format, Kept, digest_of, files_of, read_file
+from jali.releases.written import Format, Kept, digest_of, files_of, no_memory, read_file
 
 MANIFEST = "manifest.json"
 SPREADSHEET_SAFE = "spreadsheet_safe"
@@ -183,7 +183,7 @@ def read(
     for name, facts in manifest.pop("files").items():
         if Path(name).name != name:
             raise InputError(f"the manifest of {folder} names a file outside its folder", do="get the release again")
-        if not (folder / name).is_file():
+        if not os.path.isfile(folder / name):  # which finds none under a name that there cannot be
             raise InputError(f"the release {folder} lacks {name}", do="copy the whole folder again")
         files.setdefault(facts["table"], []).append((folder / name, facts))
 
@@ -198,7 +198,13 @@ def read(
         found = [read_file(folder, file, facts, links, in_order=in_order) for file, facts in own]
         parts = [replace(part, distinct=unquoted(part.distinct)) if safe else part for part in found if part]
         del found
-        return together(parts, in_order=in_order)
+        try:
+            return together(parts, in_order=in_order)
+        except MemoryError:
+            raise no_memory(folder) from None
+        except (KeyError, pa.ArrowException):
+            what = f"{own[0][0].name} and {own[-1][0].name} in {folder} are not of one table"
+            raise InputError(what, do="get the release again") from None
 
     for file, facts in files.pop(None):  # pictures
         read_file(folder, file, facts, links, in_order=in_order)

@@ -210,7 +210,7 @@ def read_file(
         return _read_parquet(file, links, in_order=in_order)
     except MemoryError:
         raise no_memory(folder) from None
-    except (OSError, UnicodeError, csv.Error, pa.ArrowException) as problem:
+    except (OSError, UnicodeError, csv.Error, LookupError, pa.ArrowException) as problem:
         got = reason(problem) if isinstance(problem, OSError) else "not a table"
         raise InputError(f"{file} cannot be read", got=got, do="get the release again") from None
 

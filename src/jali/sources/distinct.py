@@ -62,6 +62,7 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
         dictionary = _plain(name, encoded.dictionary, kind)
         _refuse_broken_text(name, dictionary)
         indices = encoded.indices
+        _refuse_outside(name, indices, len(dictionary))
         if indices.null_count:
             indices = indices.cast(pa.int32()).fill_null(len(dictionary))
         codes = indices.to_numpy()
@@ -84,6 +85,13 @@ def raw(name: str, column: pa.ChunkedArray, kind: v.Kind | None = None, *, has_r
     refuse_infinite(name, found, found.distinct)
     _refuse_no_day(name, found)
     return found
+
+
+def _refuse_outside(name: str, indices: pa.Array, values: int) -> None:
+    """Raise InputError where an index of a dictionary has no value, as in a damaged file; Arrow does not look."""
+    ends = pc.min_max(indices).as_py()
+    if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < values:
+        raise InputError(f'column "{name}" is damaged', do="get the table again")
 
 
 def _told_apart(name: str, values: pa.Array) -> pa.Array:

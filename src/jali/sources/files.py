@@ -133,8 +133,8 @@ class Delimited:
         try:
             table = self._read(wanted)
             self._refuse_open_quote()
-        except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError) as problem:
-            raise self._why(wanted) from problem
+        except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeError):
+            raise self._why(wanted) from None  # Arrow's error shows the row
         return {name: table[name] for name in wanted}, None
 
     def _for_kernels(self) -> bool:

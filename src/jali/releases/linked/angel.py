@@ -106,6 +106,15 @@ class Angel(Linked):
             batches = Rows(batches.coded().append_column(weights, pa.array(held.weight[held.entry_batch])))
         return shown | {"batches": batches}
 
+    @property
+    def named_columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of all columns of each table."""
+        held = self.contents
+        number, count, weights = held.names
+        shown = {table.name: table.names(number, weights) for table in held.tables}
+        hidden = [*(column.name for column in held.hidden), count, *([] if weights is None else [weights])]
+        return shown | {"batches": [number, *hidden]}
+
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
         """The same tables row by row."""

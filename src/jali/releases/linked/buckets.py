@@ -35,6 +35,7 @@ from jali.releases.linked.linked import (
     mass_of,
     paired,
     require_once,
+    require_people,
     sized,
     totals_of,
     weight_of,
@@ -89,8 +90,9 @@ class Contents(NamedTuple):
 
         `alike`: its individuals must also show the same quasi-identifiers.
         """
+        require_people(self.people, self.pairs.order.rows)
         size, rows = counted(self.entry_bucket, self.people, self.buckets), self.sizes
-        if (self.people < 1).any() or not np.array_equal(size, rows) or (rows == 0).any():
+        if not np.array_equal(size, rows) or (rows == 0).any():
             raise ValueError("the two tables do not have the same people in each bucket")
         del size, rows
         require_once("bucket", self.hidden, self.entry_bucket)
@@ -154,6 +156,14 @@ class Buckets(Linked):
         shown = pa.table({column.name: cells(column.texts, column.held) for column in held.shown})
         individuals = Paired(shown, held.pairs.order, held.pairs.cell, apart)
         return {"individuals": individuals, "buckets": entries_of(held, (number, count))}
+
+    @property
+    def named_columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of all columns of both tables."""
+        held = self.contents
+        number, count, weights = held.names
+        shown = [*(column.name for column in held.shown), number, *([] if weights is None else [weights])]
+        return {"individuals": shown, "buckets": [number, *(column.name for column in held.hidden), count]}
 
     @property
     def judged(self) -> Mapping[str, Sequence[str]]:

@@ -203,6 +203,12 @@ def worst_of(
     return (min if principle.better == "higher" else max)(known, default=math.nan)
 
 
+def require_people(people: NDArray[np.integer], rows: int) -> None:
+    """Raise ValueError where an entry has no people, or more than there are: those might add up to few, in 64 bits."""
+    if bool((people < 1).any()) or int(people.max(initial=0)) > rows:
+        raise ValueError("an entry has no people, or more than there are")
+
+
 def require_once(what: str, hidden: Sequence[Published], group: NDArray[np.integer]) -> None:
     """Raise ValueError where entries, sorted by group, name a value of a group twice."""
     value, first = combine([(c.held, len(c.labels)) for c in hidden], len(group))
@@ -345,14 +351,14 @@ class Members(NamedTuple):
     def of(cls, rows: Rows, number: str, *, as_rows: bool = False) -> Members:
         """From the rows of a file; the column of that name, if there is one, has the numbers, which begin with 1.
 
-        With `as_rows` records are the rows in their order.
+        With `as_rows` records are the rows in their order. A ValueError for a number beyond those that there can be.
         """
         if isinstance(rows, Paired) and number in rows.apart:
-            own = rows.apart[number](slice(None)).to_numpy()
-            return cls(rows.distinct, own, {"member": rows.cell, "given": rows.in_order})
+            numbers = _within(rows.apart[number](slice(None)).to_numpy())
+            return cls(rows.distinct, numbers, {"member": rows.cell, "given": rows.in_order})
         order = None if as_rows or isinstance(rows, Paired) else rows.order
         shown = rows.coded() if order is None else rows.distinct
-        own = whole_numbers(shown[number]) if number in shown.column_names else None
+        own = _within(whole_numbers(shown[number])) if number in shown.column_names else None
         known: dict[str, Any] = {"given": True}
         if order is not None:
             known = {"numbers": order.numbers, "of": order.of if order.known else None}
@@ -384,3 +390,13 @@ class Members(NamedTuple):
         """Of each record what its member has."""
         member = self.how.get("member")
         return of_member if member is None else of_member[member]
+
+
+def _within(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The numbers of records; a ValueError where one is none of theirs, before a table of all numbers is made.
+
+    Each number has a record, so that none is larger than there are records.
+    """
+    if len(numbers) and not 1 <= int(numbers.min()) <= int(numbers.max()) <= len(numbers):
+        raise ValueError("a number is none of those that there can be")
+    return numbers

@@ -26,7 +26,7 @@ from jali.errors import InputError
 from jali.estimates.link_join import TABLED
 from jali.principles.counts import Counts
 from jali.releases.column import Published, restored
-from jali.releases.linked.linked import Members, counts_of, paired, require_once, values_of, weight_of
+from jali.releases.linked.linked import Members, counts_of, paired, require_once, require_people, values_of, weight_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,6 +87,11 @@ class GroupTable:
         """What the rows of a bucket show, by column."""
         return {column.name: column.labels[int(column.held[bucket])].as_py() for column in self.columns}
 
+    def names(self, batch_name: str, weight_name: str | None) -> list[str]:
+        """The names of all columns."""
+        weights = [] if self.linked or self.weight is None or weight_name is None else [weight_name]
+        return [*(column.name for column in self.columns), *([batch_name] if self.linked else weights)]
+
     def counted(self, batch_name: str, weight_name: str | None) -> Rows:
         """The table as it is published."""
         data = pa.table({column.name: cells(column.texts, column.held) for column in self.columns})
@@ -120,8 +125,9 @@ class Contents(NamedTuple):
 
     def require_fit(self, k: int) -> None:
         """Raise ValueError unless every table shows the same batches, and each of its rows with k - 1 others."""
+        require_people(self.people, self.tables[0].rows)
         size = self.size
-        if (self.people < 1).any() or (size == 0).any():
+        if (size == 0).any():
             raise ValueError("the batches are not in order")
         require_once("batch", self.hidden, self.entry_batch)
         if not self.tables[0].linked:

@@ -74,6 +74,8 @@ def engine_of(dataset: ds.Dataset, shown: str = "the dataset", memory: int | Non
                 yield LazyFrame(nw.from_native(connection.read_parquet(files, hive_partitioning=False)))
         except duckdb.OutOfMemoryException:
             raise MemoryError(f"there is not enough memory for {shown}") from None
+        except duckdb.Error as problem:  # whose text can hold a value
+            raise InputError(f"{shown} cannot be read", got=type(problem).__name__, do=_CHECK) from None
 
 
 def _files_here(dataset: ds.Dataset) -> list[str] | None:
@@ -123,6 +125,9 @@ def _require_alike(dataset: ds.Dataset, place: str) -> None:
             raise InputError(what, do="name files of one table")
 
 
+_CHECK = "check that these are Parquet files and that you may read them"
+
+
 @contextlib.contextmanager
 def _readable(place: str) -> Iterator[None]:
     try:
@@ -134,7 +139,7 @@ def _readable(place: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as problem:
         why = getattr(problem, "strerror", None)
         what = f"{place} cannot be read" + (f" ({why})" if why else "")
-        raise InputError(what, do="check that these are Parquet files and that you may read them") from None
+        raise InputError(what, do=_CHECK) from None
 
 
 @dataclass(frozen=True)

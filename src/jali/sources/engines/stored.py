@@ -218,6 +218,8 @@ def _read(
     manifest = _manifest(database, name)
     found: dict[str, Rows] = {}
     for own, facts in manifest.pop("tables").items():
+        if facts["table"] in found:  # of two that are called the same only one would be judged
+            raise _no_manifest(database, name)
         names = database.named(own)
         if names is None:
             raise InputError(f'the release "{name}" of {location.shown} lacks the table "{own}"', do="publish it again")
@@ -258,10 +260,14 @@ def _manifest(database: Database, name: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         well_formed, version = False, FORMAT_VERSION
     if not well_formed:
-        raise InputError(f'"{name}_{MANIFEST}" in {database.shown} is not a manifest', do="name a release")
+        raise _no_manifest(database, name)
     if version != FORMAT_VERSION:
         raise InputError(f'"{name}" in {database.shown} has format {version}', do="use the jali that wrote it")
     return facts
+
+
+def _no_manifest(database: Database, name: str) -> InputError:
+    return InputError(f'"{name}_{MANIFEST}" in {database.shown} is not a manifest', do="name a release")
 
 
 def _is_table(own: Any, told: Any) -> bool:
