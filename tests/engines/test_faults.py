@@ -18,7 +18,7 @@ import pytest
 
 import jali
 from jali.errors import InputError
-from jali.sources.engines.databases import Postgres
+from jali.sources.engines.postgres import Postgres
 from oracles.servers import Server
 
 pytestmark = pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_table_becomes_another_and_no_row_comes_to_python(postgres: Server, mo
     """200,000 rows in, 200,000 out; what Python receives and sends is as many rows as there are distinct ones."""
     census(postgres, "patients", 200_000)
     most: list[int] = []
-    from jali.sources.engines.databases import Postgres
+    from jali.sources.engines.postgres import Postgres
 
     ask, put = Postgres.ask, Postgres.put
 

@@ -289,7 +289,7 @@ def opened(location: Location, *, writes: bool = False, memory: int | None = Non
         case "sqlite":
             own = _sqlite(location, writes)
         case _:
-            from jali.sources.engines.databases import postgres
+            from jali.sources.engines.postgres import postgres
 
             own = postgres(location, writes)
     with own as database:
