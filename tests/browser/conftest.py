@@ -12,29 +12,17 @@ from typing import Any
 
 import pytest
 
+from oracles.debian import need
 
-def _installed() -> bool:
-    return all(map(shutil.which, ("chromium", "chromedriver")))
-
-
-def _install() -> str:
-    """Install chromium; why that was not possible, or nothing."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        return "chromium is not installed; as root: apt-get install chromium chromium-driver"
-    quietly = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    packages = ["chromium", "chromium-driver", "fonts-dejavu-core"]
-    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *packages]):
-        subprocess.run(["apt-get", *command], env=quietly, capture_output=True, check=False)
-    return "" if _installed() else "chromium cannot be installed with apt-get here"
+CHROMIUM = ["chromium", "chromium-driver", "fonts-dejavu-core"]
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """The browser, which keeps a log of its console and of what it asks the network for."""
     selenium = pytest.importorskip("selenium.webdriver")
-    why = "" if _installed() else _install()
-    if why:
-        pytest.skip(why)
+    if why := need(CHROMIUM, lambda: all(map(shutil.which, ("chromium", "chromedriver")))):
+        pytest.skip(f"there is no chromium; {why}")
     options = selenium.ChromeOptions()
     for flag in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
         options.add_argument(f"--{flag}")
@@ -43,6 +31,14 @@ def browser() -> Iterator[Any]:
     driver = selenium.Chrome(options=options, service=selenium.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
+
+
+@pytest.fixture(scope="session")
+def pdftotext() -> str:
+    """The program that reads the text of a PDF."""
+    if why := need(["poppler-utils"], lambda: shutil.which("pdftotext")):
+        pytest.skip(f"there is no pdftotext; {why}")
+    return str(shutil.which("pdftotext"))
 
 
 @pytest.fixture(scope="session")

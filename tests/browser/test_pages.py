@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -222,17 +221,15 @@ def test_long_tables_can_be_searched_and_sorted_and_are_whole_without_a_script(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_printed_sheet_ends_with_a_heading_or_begins_with_the_last_row(
-    browser: Any, pages: dict[str, Path], screenshots: Path, name: str
+    browser: Any, pages: dict[str, Path], screenshots: Path, pdftotext: str, name: str
 ) -> None:
     """Printed it is a PDF of some sheets; no heading is left behind at the foot of one, no last row or point alone."""
-    if shutil.which("pdftotext") is None:
-        pytest.skip("pdftotext is not installed: apt-get install poppler-utils")
     open_at(browser, pages[name], 1280)
     headings, ends = (set(browser.execute_script(f"return {script.strip()}")) for script in (HEADINGS, ENDS))
     a4 = {"printBackground": True, "paperWidth": 8.27, "paperHeight": 11.69}
     path = screenshots / f"{name}.pdf"
     path.write_bytes(base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", a4)["data"]))
-    text = subprocess.run(["pdftotext", "-layout", str(path), "-"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([pdftotext, "-layout", str(path), "-"], check=True, capture_output=True, text=True).stdout
     sheets = [[squeezed(line) for line in sheet.splitlines() if line.strip()] for sheet in text.split("\f")]
     sheets = [lines for lines in sheets if lines]
     assert 0 < len(sheets) < 40

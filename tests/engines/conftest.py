@@ -9,12 +9,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from oracles.debian import need
 from oracles.servers import Server
 
 PASSWORD = "only for these tests"
@@ -30,20 +31,10 @@ def _java() -> bool:
     return shutil.which("java") is not None or "JAVA_HOME" in os.environ
 
 
-def _install(package: str, is_there: Callable[[], object]) -> str:
-    """Install a package of Debian; why that was not possible, or nothing."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        return f"as root: apt-get install {package}"
-    quietly = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", package]):
-        subprocess.run(["apt-get", *command], env=quietly, capture_output=True, check=False)
-    return "" if is_there() else f"{package} cannot be installed with apt-get here"
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """The server. Its password is where its own clients look for it."""
-    why = "" if _programs() is not None else _install("postgresql", _programs)
+    why = need(["postgresql"], _programs)
     programs = _programs()
     if why or programs is None:
         pytest.skip(f"Postgres is not installed; {why}")
@@ -81,7 +72,7 @@ def postgres() -> Iterator[Server]:
 def spark() -> Iterator[Any]:
     """A local Spark session with two workers, which have this interpreter."""
     sql = pytest.importorskip("pyspark.sql")
-    why = "" if _java() else _install("openjdk-17-jre-headless", _java)
+    why = need(["openjdk-17-jre-headless"], _java)
     if why:
         pytest.skip(f"Spark needs Java; {why}")
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -299,7 +299,7 @@ def many(number: int = 400) -> list[Any]:
 @pytest.mark.parametrize("options", [
     {"show": "pdf"}, {"show": "pdf", "towards": 0.5}, {"show": "set-exact", "suppress": 0.05}, {"show": "interval"},
 ])  # fmt: skip
-@pytest.mark.parametrize("room", [120, 200])
+@pytest.mark.parametrize("room", first_often([120, 200]))
 def test_a_small_budget_shows_groups_by_their_own_values(room: int, options: Any) -> None:
     """The engine says which values each group has, and the release is the one of memory."""
     held, large = both(many(), room, ROLES)
@@ -310,7 +310,7 @@ def test_a_small_budget_shows_groups_by_their_own_values(room: int, options: Any
 
 @pytest.mark.parametrize("metric", ["loss", "kl"])
 @pytest.mark.parametrize("suppress", [0.0, 0.05])
-@pytest.mark.parametrize("room", [85, 110, 150])
+@pytest.mark.parametrize("room", first_often([85, 110, 150]))
 def test_a_small_budget_is_enough_for_a_table_that_does_not_fit(
     room: int, suppress: float, metric: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -743,7 +743,9 @@ def same_halves(held: jali.Table, large: jali.Table, promises: Any, **options: A
     assert found.search == expected.search
 
 
-@pytest.mark.parametrize("promise", [jali.EntropyDiversity(1.5), jali.FrequencyDiversity(2.5), jali.TCloseness(0.05)])
+@pytest.mark.parametrize(
+    "promise", first_often([jali.EntropyDiversity(1.5), jali.FrequencyDiversity(2.5), jali.TCloseness(0.05)])
+)
 @pytest.mark.parametrize("roles", [ROLES, CUT_BY, ROLES | {"other": ["ward"]}])
 @pytest.mark.parametrize("room", first_often([20, 60, 150]))
 def test_a_small_budget_halves_a_table_that_does_not_fit(room: int, roles: Any, promise: Any) -> None:
