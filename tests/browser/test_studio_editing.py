@@ -107,6 +107,7 @@ def test_a_hierarchy_is_edited_and_a_promise_chosen_with_the_mouse(page: Page, a
     fill(page, "#split-under", "Apart")
     page.press("#split-go")
     page.until(lambda: "Apart" in nodes(page))
+    recorded(page, "moved a node")
     before = history(page)
     press_text(page, "[id^=node-2-]", "Apart")
     fill(page, "#to", "Some school")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 T = TypeVar("T")
 
-FEW, MANY = 6, 100
+FEW, MANY = 5, 100
 """Examples of a law that asks for nothing else: in `make test`, in `make test-slow`."""
 
 seeds = st.integers(0, 2**31)
